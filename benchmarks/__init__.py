@@ -1,0 +1,1 @@
+"""Honest measurements of the library beside its peers: `python -m benchmarks`."""

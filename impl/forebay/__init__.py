@@ -1,0 +1,44 @@
+"""A bounded, consuming replay buffer whose producers wait instead of overwriting.
+
+The buffer is `BlockingReplayBuffer`; it keeps its records in a storage of this package, and its
+calls end with a result or with one of the errors below. Every decision that it takes is a function
+of `forebay_spec.kernel`, whose contracts are confirmed over all paths.
+"""
+
+from forebay._buffer import BlockingReplayBuffer
+from forebay._errors import (
+    AdmissionTimeout,
+    Cancelled,
+    CheckpointError,
+    LimitReached,
+    MutualWait,
+    PeerLost,
+    RecordMismatch,
+    SampleTimeout,
+    ShutDown,
+)
+from forebay._layout import Limits
+from forebay._lease import Lease
+from forebay._stats import BufferStats
+from forebay._storage import Storage
+from forebay._tokens import CancelToken
+from forebay._writer import Writer
+
+__all__ = [
+    "AdmissionTimeout",
+    "BlockingReplayBuffer",
+    "BufferStats",
+    "CancelToken",
+    "Cancelled",
+    "CheckpointError",
+    "Lease",
+    "LimitReached",
+    "Limits",
+    "MutualWait",
+    "PeerLost",
+    "RecordMismatch",
+    "SampleTimeout",
+    "ShutDown",
+    "Storage",
+    "Writer",
+]

@@ -1,0 +1,221 @@
+"""The actions, one critical section each, and the wake-ups that they hand on.
+
+`arrive` and `ask` are a call's first sections, `look_again` the one each time that it wakes,
+`publish`, `abandon`, `deliver` and `give_back` the last. Whatever may concern others wakes all of
+them, and nobody is woken while nobody waits. `ready`, `fail_hold` and `set_cancel` are single
+stores, so they need no section.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from forebay_spec.kernel import Closing, Verdict
+
+from forebay import _layout as at
+from forebay._batches import HoldState
+from forebay._calls import BATCH, Call
+from forebay._layout import NONE
+from forebay._ledger import Ledger
+from forebay._monitor import Monitor, section_of
+from forebay._outcomes import calls_limit, error_for, held_limit
+from forebay._rules import Rules
+from forebay._stores import commit
+from forebay._tickets import Kind
+
+_COUNTERS: Final = {
+    Verdict.SHUT_DOWN: at.REFUSALS,
+    Verdict.MUTUAL_WAIT: at.REFUSALS,
+    Verdict.CANCELLED: at.CANCELLATIONS,
+    Verdict.TIMEOUT: at.TIMEOUTS,
+}
+
+
+class Actions:
+    """What can happen to a ledger, each time as one step."""
+
+    def __init__(self, ledger: Ledger, monitor: Monitor) -> None:
+        self.ledger = ledger
+        self.monitor = monitor
+        self.section = section_of(monitor)
+        self.rules = Rules(ledger, monitor.clock)
+        self.failure: BaseException | None = None
+
+    def arrive(self, call: Call) -> Verdict:
+        """Arrive: a writer is admitted, lines up, or is told why not."""
+        return self._first(call)
+
+    def ask(self, call: Call) -> Verdict:
+        """Ask: a reader draws, lines up, or is told why not."""
+        return self._first(call)
+
+    def look_again(self, call: Call) -> Verdict:
+        """Admit, Draw, Expire, Cancel or Refuse a waiting call, or leave it waiting."""
+        with self.section:
+            verdict = self.rules.verdict(call)
+            if verdict is Verdict.WAIT:
+                return verdict
+            if verdict is Verdict.SERVE:
+                self._serve(call)
+            else:
+                self.ledger.leave(call, self._counter(call, verdict))
+            others = self.anybody_waits()
+        self.hand_on(others)
+        return verdict
+
+    def publish(self, call: Call) -> None:
+        """Publish: the batch becomes visible, as a whole."""
+        with self.section:
+            self.ledger.publish(call)
+            others = self.anybody_waits()
+        self.hand_on(others)
+
+    def abandon(self, call: Call) -> None:
+        """Abandon: the slots of an admitted batch are free again."""
+        with self.section:
+            self.ledger.abandon(call)
+            others = self.anybody_waits()
+        self.hand_on(others)
+
+    def ready(self, call: Call) -> None:
+        """Ready: the batch is gathered and transformed."""
+        self.ledger.batches.set_state(call.places[BATCH], HoldState.READY)
+
+    def fail_hold(self, call: Call) -> None:
+        """Fail: the batch could not be gathered or transformed."""
+        self.ledger.batches.set_state(call.places[BATCH], HoldState.FAILED)
+
+    def deliver(self, call: Call) -> bool:
+        """Deliver: the batch is the caller's for good; False if the hold had ended before."""
+        return self._end_hold(call, self._deliver)
+
+    def give_back(self, call: Call) -> bool:
+        """Return: the records can be sampled again; False if the hold had ended before."""
+        return self._end_hold(call, self.ledger.give_back)
+
+    def withdraw(self, call: Call) -> None:
+        """Take away the ticket of a call that ended with an exception while it waited."""
+        with self.section:
+            self.ledger.leave(call)
+            others = self.anybody_waits()
+        self.hand_on(others)
+
+    def set_cancel(self, token: int) -> None:
+        """SetCancel: one store and a wake, safe in a signal handler."""
+        self.ledger.set_flag(token)
+        self.monitor.wake()
+
+    def close(self, mode: Closing, failure: BaseException | None = None) -> None:
+        """Close: to draining or stopped; with a failure, all calls raise it from now on."""
+        with self.section:
+            if failure is not None and self.failure is None:
+                self.failure = failure
+            self.ledger.close(mode)
+            others = self.anybody_waits()
+        self.hand_on(others)
+
+    def empty(self) -> None:
+        """Empty: all records go."""
+        with self.section:
+            self.ledger.empty()
+            others = self.anybody_waits()
+        self.hand_on(others)
+
+    def check_open(self, call: Call) -> None:
+        """Raise what a write of nothing raises: it may be refused, but it needs no room."""
+        with self.section:
+            verdict = self.rules.at_once(call)
+            if verdict is not Verdict.SHUT_DOWN and verdict is not Verdict.CANCELLED:
+                return
+            self.ledger.count(self._counter(call, verdict))
+        raise self.error(call, verdict)
+
+    def would_serve(self, call: Call) -> bool:
+        """Tell whether a call would be served at once, and count the question."""
+        with self.section:
+            self.ledger.count(at.ADVISORY_CALLS)
+            return self.rules.at_once(call) is Verdict.SERVE
+
+    def watch(self, call: Call, watching: list[int]) -> Verdict:
+        """Look on without a ticket; `watching[0]` says that this observer is counted."""
+        with self.section:
+            self._set_watching(watching, 1)
+            return self.rules.observed(call)
+
+    def stop_watching(self, watching: list[int]) -> None:
+        """Stop counting an observer."""
+        with self.section:
+            self._set_watching(watching, 0)
+
+    def error(self, call: Call, verdict: Verdict) -> Exception:
+        """Return the error that a call ends with."""
+        return error_for(call, verdict, self.ledger, self.failure)
+
+    def anybody_waits(self) -> bool:
+        """Tell whether a wake-up would reach anybody; to be asked inside the section."""
+        return self.ledger.queue.count() > 0 or self.ledger.cells[at.OBSERVERS] > 0
+
+    def hand_on(self, others: bool) -> None:
+        """Wake those who wait, if there are any; all of them, since several may go on."""
+        if others:
+            self.monitor.wake()
+
+    def _first(self, call: Call) -> Verdict:
+        with self.section:
+            verdict = self.rules.verdict(call)
+            if verdict is Verdict.SERVE:
+                self._check_calls()
+                self._serve(call)
+                return verdict
+            if verdict is not Verdict.WAIT:
+                self.ledger.count(self._counter(call, verdict))
+                return verdict
+            self._check_calls()
+            self.ledger.join(call)
+            # Its arrival may be what makes others wait for ever; the victim has to look again.
+            stuck = self.rules.mutual() is not None
+        self.hand_on(stuck)
+        return verdict
+
+    def _serve(self, call: Call) -> None:
+        """Admit a writer, or let a reader draw."""
+        if call.kind is Kind.WRITE:
+            self._check_held(call.n)
+            self.ledger.admit(call)
+        else:
+            self._check_held(min(call.n, self.ledger.sampleable))
+            self.ledger.draw(call)
+
+    def _deliver(self, call: Call) -> None:
+        self.ledger.deliver(call, self.monitor.clock())
+
+    def _end_hold(self, call: Call, end: Callable[[Call], None]) -> bool:
+        with self.section:
+            if call.places[BATCH] == NONE:
+                return False
+            end(call)
+            others = self.anybody_waits()
+        self.hand_on(others)
+        return True
+
+    def _counter(self, call: Call, verdict: Verdict) -> int:
+        """Return which counter an outcome belongs to."""
+        if call.advisory and verdict is Verdict.TIMEOUT:
+            return at.ADVISORY_CALLS
+        return _COUNTERS[verdict]
+
+    def _check_calls(self) -> None:
+        """Make sure that there is a row for one call more, as a ticket now and as a batch later."""
+        ledger = self.ledger
+        if ledger.queue.count() + ledger.batches.count() >= ledger.limits.calls:
+            raise calls_limit(ledger)
+
+    def _check_held(self, rows: int) -> None:
+        """Make sure that the pool takes a batch of `rows`."""
+        ledger, limit = self.ledger, self.ledger.layout.held
+        if ledger.cells[at.POOL_TOP] + rows > limit and ledger.batches.used() + rows > limit:
+            raise held_limit(ledger)
+
+    def _set_watching(self, watching: list[int], to: int) -> None:
+        cells = self.ledger.cells
+        observers = cells[at.OBSERVERS] + to - watching[0]
+        commit([(cells, at.OBSERVERS, observers), (watching, 0, to)])

@@ -1,0 +1,66 @@
+"""Calls for asyncio: a cancelled task leaves the buffer as if it had not called.
+
+The waiting and the copying are done by a thread of the call's own, so that waiting calls cannot use
+up a pool that others need. The last action, Publish or Deliver, is not: the task takes it itself,
+between its last await and its return. A task can only be cancelled at an await, so either the
+cancellation came before, and the batch is given back, or the call has returned.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+from forebay._calls import Call
+from forebay._core import Core
+
+T = TypeVar("T")
+
+
+async def run(core: Core, call: Call, work: Callable[[], T], finish: Callable[[], object]) -> T:
+    """Run a call up to its last action in a thread, then take that action here.
+
+    Args:
+        core: the buffer's calls.
+        call: the call; its actor must be none of a thread's.
+        work: everything but the last action; it settles the call if it raises.
+        finish: the last action, one critical section.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def body() -> None:
+        tell: Callable[[], None]
+        try:
+            tell = partial(done.set_result, work())
+        except BaseException as error:
+            tell = partial(done.set_exception, error)
+        try:
+            loop.call_soon_threadsafe(tell)
+        except RuntimeError:  # the loop is closed: nobody is left to finish the call
+            core.settle(call)
+
+    threading.Thread(target=body, name="forebay-async", daemon=True).start()
+    try:
+        await asyncio.wait({done})
+        result = done.result()
+        finish()
+    except BaseException:
+        await _stop(core, call, done)
+        raise
+    return result
+
+
+async def _stop(core: Core, call: Call, done: "asyncio.Future[T]") -> None:
+    """End a call whose task was cancelled, and wait until its thread has nothing to do with it."""
+    call.stopped = True
+    core.monitor.wake()
+    while not done.done():
+        try:
+            await asyncio.wait({done})
+        except asyncio.CancelledError:
+            continue  # the task ends with the first cancellation as soon as the thread is done
+    if not done.cancelled():
+        done.exception()
+    core.settle(call)

@@ -1,0 +1,237 @@
+"""What a buffer is made of, and everything about it but reading and writing.
+
+Construction refuses what the buffer cannot keep its promises with, and says what to use instead.
+The names that TorchRL's collectors and trainers touch are here too, so that its users can swap the
+class.
+"""
+
+from collections.abc import Callable
+from threading import get_ident
+from typing import Final, Literal, NamedTuple
+
+import numpy as np
+from forebay_spec.kernel import Closing
+
+from forebay._calls import Call, Event
+from forebay._core import Core
+from forebay._describe import describe
+from forebay._layout import Limits
+from forebay._ledger import Ledger
+from forebay._monitor import Monitor, ThreadMonitor
+from forebay._sizes import SizeWatch
+from forebay._stats import BufferStats, take_stats
+from forebay._storage import Storage
+from forebay._tickets import NO_TOKEN, Kind
+from forebay._tokens import CancelToken, Tokens
+from forebay._validate import (
+    checked_event,
+    request_sizes,
+    seconds_or_none,
+    timeout_seconds,
+    whole_number,
+)
+
+Order = Literal["fifo", "random"]
+Transform = Callable[[object], object]
+ORDERS: Final = ("fifo", "random")
+
+
+class Sampling(NamedTuple):
+    """How a buffer samples; in the place of TorchRL's sampler objects."""
+
+    order: Order
+    consume_after_n_samples: int
+
+
+class BufferBase:
+    """A ledger, a storage, transforms, and the calls that look and steer."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        *,
+        batch_size: int | None = None,
+        consume_after_n_samples: int = 1,
+        order: Order = "fifo",
+        prefetch: int = 0,
+        transform: Transform | None = None,
+        write_transform: Transform | Literal["inverse"] | None = "inverse",
+        seed: int | None = None,
+        stall_warning: float | None = 30.0,
+        dim_extend: int = 0,
+        limits: Limits | None = None,
+        monitor: Monitor | None = None,
+    ) -> None:
+        capacity = whole_number("the storage's capacity", storage.capacity, 1)
+        if consume_after_n_samples is None:
+            raise ValueError(
+                "consume_after_n_samples=None means that records are never used up; use "
+                "ReplayBuffer for that, which overwrites the oldest records"
+            )
+        uses = whole_number("consume_after_n_samples", consume_after_n_samples, 1)
+        if batch_size is not None:
+            batch_size, _ = request_sizes(batch_size, None, None, capacity)
+        if order not in ORDERS:
+            raise ValueError(f"order must be 'fifo' or 'random', got {order!r}")
+        if whole_number("prefetch", prefetch, 0):
+            raise NotImplementedError("prefetching is not built yet; use prefetch=0")
+        if seed is not None:
+            seed = whole_number("seed", seed, 0)
+        words = np.random.SeedSequence(seed).generate_state(2, np.uint64).tolist()
+        ledger = Ledger(
+            capacity, uses, fifo=order == "fifo", key=(words[0], words[1]), limits=limits
+        )
+        stall = seconds_or_none("stall_warning", stall_warning)
+        self._core = Core(ledger, monitor or ThreadMonitor(), stall)
+        self._tokens = Tokens(self._core)
+        self._sizes = SizeWatch(capacity, uses)
+        self._storage = storage
+        self._batch_size = batch_size
+        self._sampling = Sampling(order, uses)
+        self._dim_extend = dim_extend
+        self._transforms: tuple[Transform, ...] = ()
+        self._write_transforms: tuple[Transform, ...] = ()
+        if transform is not None:
+            self._transforms = (transform,)
+        if write_transform == "inverse":
+            inverse = getattr(transform, "inv", None)
+            self._write_transforms = () if inverse is None else (inverse,)
+        elif write_transform is not None:
+            self._write_transforms = (write_transform,)
+
+    def __len__(self) -> int:
+        """Return how many records can be sampled."""
+        return self.stats().sampleable
+
+    def stats(self) -> BufferStats:
+        """Return counts of what is there and what has happened, taken at one moment."""
+        self._core.reclaim()
+        return take_stats(self._core)
+
+    def describe(self) -> str:
+        """Return in words who waits, for how many records, and what holds them up."""
+        self._core.reclaim()
+        return describe(self._core)
+
+    def cancel_token(self) -> CancelToken:
+        """Return a new token that ends the calls that are given it as `cancel_event`.
+
+        Raises:
+            LimitReached: there are as many tokens as the limits allow.
+        """
+        return self._tokens.new()
+
+    def empty(self, empty_write_count: bool = True) -> None:
+        """Drop all records; those that a reader holds are its own still, but never come back.
+
+        Args:
+            empty_write_count: accepted for TorchRL's collectors; counts of a blocking buffer are
+                never rewound.
+        """
+        self._core.reclaim()
+        self._core.empty()
+
+    def shutdown(self, immediate: bool = False) -> None:
+        """Close the buffer: writers are refused, readers get what is left.
+
+        Args:
+            immediate: refuse readers too; the records stay where they are.
+        """
+        self._core.close(Closing.STOPPED if immediate else Closing.DRAINING)
+
+    def fail(self, error: BaseException) -> None:
+        """Close the buffer for good: every call, blocked or later, raises PeerLost from `error`."""
+        if not isinstance(error, BaseException):
+            raise TypeError(f"fail takes the exception that is the cause, got {error!r}")
+        self._core.close(Closing.STOPPED, error)
+
+    @property
+    def capacity(self) -> int:
+        """How many records there can be."""
+        return self._core.ledger.capacity
+
+    @property
+    def batch_size(self) -> int | None:
+        """How many records a reader asks for unless it says otherwise."""
+        return self._batch_size
+
+    @property
+    def storage(self) -> Storage:
+        """Where the records are."""
+        return self._storage
+
+    @property
+    def sampler(self) -> Sampling:
+        """How records are sampled."""
+        return self._sampling
+
+    @property
+    def write_count(self) -> int:
+        """How many records were written so far; exact, and never rewound."""
+        return self.stats().admitted
+
+    @property
+    def shared(self) -> bool:
+        """Whether other processes can use the buffer."""
+        return False
+
+    def share(self) -> None:
+        """Refuse to make the buffer usable by other processes, which its storage decides.
+
+        Raises:
+            NotImplementedError: always, since a buffer over this storage lives in one process.
+        """
+        raise NotImplementedError(
+            f"a buffer over {type(self._storage).__name__} lives in one process; construct it over "
+            f"a SharedStorage to use it from several"
+        )
+
+    def append_transform(self, transform: Transform, *, invert: bool = False) -> None:
+        """Add a transform behind those that samples go through.
+
+        If it has an `inv`, batches go through that before the other write transforms.
+
+        Args:
+            transform: a callable on batches.
+            invert: samples go through `inv` and written batches through the transform itself.
+        """
+        inverse: Transform | None = getattr(transform, "inv", None)
+        if invert and inverse is None:
+            raise ValueError(f"invert=True needs a transform with an inv, got {transform!r}")
+        if inverse is None:
+            self._transforms = (*self._transforms, transform)
+            return
+        forward, backward = (inverse, transform) if invert else (transform, inverse)
+        self._transforms = (*self._transforms, forward)
+        self._write_transforms = (backward, *self._write_transforms)
+
+    def _call(
+        self,
+        kind: Kind,
+        n: int,
+        m: int,
+        timeout: float | None,
+        event: Event | None,
+        actor: int | None = None,
+    ) -> Call:
+        """Return a call with checked arguments; its time runs from here on."""
+        core = self._core
+        seconds = timeout_seconds(timeout)
+        event = checked_event(event)
+        token = NO_TOKEN
+        if isinstance(event, CancelToken):
+            row = event.row_for(core)
+            if row is not None:
+                token, event = row, None
+        now = core.monitor.clock()
+        return Call(
+            kind=kind,
+            actor=get_ident() if actor is None else actor,
+            n=n,
+            m=m,
+            since=now,
+            timeout=seconds,
+            deadline=None if seconds is None else now + seconds,
+            token=token,
+            event=event,
+        )

@@ -1,0 +1,211 @@
+"""The batches that are on their way: those being filled, and those that readers hold.
+
+A row says whose batch it is, what it is for and how far it got; its slots, and the stamps that they
+had when they were drawn, lie together in a pool. The pool is handed out from its top. A block that
+is not on top leaves a gap, and the gaps are closed when the top reaches the end; since the pool is
+twice as large as what may be in use, that costs no more than the batches that filled it.
+"""
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+
+from forebay._layout import BATCHES, FREE_BATCH, LEASES, NEXT_BATCH, NONE, POOL_TOP, Layout
+from forebay._stores import Ints, Store, commit
+from forebay._tickets import Kind
+
+_NUMBER, _ACTOR, _KIND, _STATE, _OFFSET, _COUNT, _NEXT = range(7)
+
+
+class HoldState(IntEnum):
+    """How far a drawn batch is: being gathered, gathered and transformed, or failed in that."""
+
+    GATHERING = 0
+    READY = 1
+    FAILED = 2
+
+
+class HoldView(NamedTuple):
+    """One drawn batch, for inspection; `stamps` are the ages that its slots had when drawn."""
+
+    owner: int
+    kind: Kind
+    slots: list[int]
+    stamps: list[int]
+    state: HoldState
+    number: int
+
+
+class Batches:
+    """The table of batches; methods that return stores change nothing themselves."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._cells = layout.cells
+        self._table = layout.batches
+        self._starts = [layout.batch_base + field * layout.calls for field in range(7)]
+        self._slots = layout.pool_slots
+        self._stamps = layout.pool_stamps
+        self._table[_NEXT] = range(1, layout.calls + 1)
+        self._table[_NEXT, -1] = NONE
+        self._cells[FREE_BATCH] = 0
+        self._cells[NEXT_BATCH] = 1
+
+    def count(self) -> int:
+        """Return how many batches are being filled or held."""
+        return int(self._cells[BATCHES])
+
+    def prepare(self, rows: int) -> None:
+        """Make room for `rows` slots at the top of the pool."""
+        if self._cells[POOL_TOP] + rows > len(self._slots):
+            self._close_gaps()
+
+    def used(self) -> int:
+        """Return how many pool cells the batches use."""
+        if not self._cells[BATCHES]:
+            return 0
+        return int(self._table[_COUNT][self._table[_NUMBER] > 0].sum())
+
+    def open(
+        self, kind: Kind, actor: int, slots: Ints, stamps: Ints | int
+    ) -> tuple[int, list[Store]]:
+        """Return the row for a new batch and the stores that enter it; `prepare` comes first."""
+        cells, starts = self._cells, self._starts
+        row: int = cells[FREE_BATCH]
+        top, n = cells[POOL_TOP], len(slots)
+        stores: list[Store] = [
+            (cells, FREE_BATCH, cells[starts[_NEXT] + row]),
+            (cells, NEXT_BATCH, cells[NEXT_BATCH] + 1),
+            (cells, BATCHES, cells[BATCHES] + 1),
+            (cells, POOL_TOP, top + n),
+            (cells, starts[_NUMBER] + row, cells[NEXT_BATCH]),
+            (cells, starts[_ACTOR] + row, actor),
+            (cells, starts[_KIND] + row, kind),
+            (cells, starts[_STATE] + row, HoldState.GATHERING),
+            (cells, starts[_OFFSET] + row, top),
+            (cells, starts[_COUNT] + row, n),
+            (self._slots, slice(top, top + n), slots),
+            (self._stamps, slice(top, top + n), stamps),
+        ]
+        if kind is Kind.LEASE:
+            stores.append((cells, LEASES, cells[LEASES] + 1))
+        return row, stores
+
+    def close(self, row: int) -> list[Store]:
+        """Return the stores that remove a batch."""
+        cells, starts = self._cells, self._starts
+        left = cells[BATCHES] - 1
+        start = cells[starts[_OFFSET] + row]
+        stores: list[Store] = [
+            (cells, BATCHES, left),
+            (cells, starts[_NUMBER] + row, 0),
+            (cells, starts[_NEXT] + row, cells[FREE_BATCH]),
+            (cells, FREE_BATCH, row),
+        ]
+        if not left:
+            stores.append((cells, POOL_TOP, 0))
+        elif start + cells[starts[_COUNT] + row] == cells[POOL_TOP]:
+            stores.append((cells, POOL_TOP, start))
+        if cells[starts[_KIND] + row] == Kind.LEASE:
+            stores.append((cells, LEASES, cells[LEASES] - 1))
+        return stores
+
+    def slots(self, row: int) -> Ints:
+        """Return the slots of a batch, in batch order."""
+        start, end = self._span(row)
+        return self._slots[start:end].copy()
+
+    def stamps(self, row: int) -> Ints:
+        """Return the ages that the slots of a batch had when they were drawn."""
+        start, end = self._span(row)
+        return self._stamps[start:end].copy()
+
+    def number(self, row: int) -> int:
+        """Return the number of a batch; numbers rise in the order of admission and drawing."""
+        return int(self._cells[self._starts[_NUMBER] + row])
+
+    def set_state(self, row: int, state: HoldState) -> None:
+        """Say how far a batch is; a single store by its owner, so no critical section is needed."""
+        self._cells[self._starts[_STATE] + row] = state
+
+    def busy(self, waiting: set[int]) -> int:
+        """Return how many holds can still go on: all but ready leases of actors who wait."""
+        return sum(
+            hold.kind is not Kind.LEASE
+            or hold.state is not HoldState.READY
+            or hold.owner not in waiting
+            for hold in self._heads()
+        )
+
+    def leased_slots(self, actor: int) -> Ints:
+        """Return the slots of an actor's ready leases; one that is in several comes as often."""
+        if not self._cells[LEASES]:
+            return np.empty(0, dtype=np.int64)
+        table = self._table
+        rows = np.flatnonzero(
+            (table[_NUMBER] > 0)
+            & (table[_KIND] == Kind.LEASE)
+            & (table[_ACTOR] == actor)
+            & (table[_STATE] == HoldState.READY)
+        )
+        return np.concatenate([np.empty(0, dtype=np.int64), *map(self.slots, rows.tolist())])
+
+    def forget_stamps(self, dropped: Ints) -> list[Store]:
+        """Return the stores that make all holds forget the ages of dropped slots."""
+        top = self._cells[POOL_TOP]
+        where = np.flatnonzero(np.isin(self._slots[:top], dropped))
+        return [(self._stamps, where, 0)]
+
+    def holds(self) -> list[HoldView]:
+        """Return all drawn batches in draw order."""
+        return sorted(
+            (
+                head._replace(slots=self.slots(row).tolist(), stamps=self.stamps(row).tolist())
+                for row, head in zip(self._rows(), self._heads(), strict=True)
+            ),
+            key=lambda hold: hold.number,
+        )
+
+    def fillings(self) -> dict[int, list[int]]:
+        """Return the slots that each actor fills, in batch order."""
+        rows = np.flatnonzero((self._table[_NUMBER] > 0) & (self._table[_KIND] == Kind.WRITE))
+        return {int(self._table[_ACTOR, row]): self.slots(row).tolist() for row in rows.tolist()}
+
+    def _span(self, row: int) -> tuple[int, int]:
+        start = self._cells[self._starts[_OFFSET] + row]
+        return start, start + self._cells[self._starts[_COUNT] + row]
+
+    def _rows(self) -> list[int]:
+        """Return the rows of all holds."""
+        table = self._table
+        rows: list[int] = np.flatnonzero(
+            (table[_NUMBER] > 0) & (table[_KIND] != Kind.WRITE)
+        ).tolist()
+        return rows
+
+    def _heads(self) -> list[HoldView]:
+        """Return what the rows of all holds say, without their slots."""
+        table = self._table[:_OFFSET, self._rows()].T.tolist()
+        return [
+            HoldView(actor, Kind(kind), [], [], HoldState(state), number)
+            for number, actor, kind, state in table
+        ]
+
+    def _close_gaps(self) -> None:
+        """Move the blocks of all batches together at the bottom of the pool."""
+        table = self._table
+        rows = np.flatnonzero(table[_NUMBER] > 0)
+        rows = rows[np.argsort(table[_OFFSET, rows])]
+        counts = table[_COUNT, rows]
+        ends = np.cumsum(counts)
+        top = int(ends[-1]) if len(ends) else 0
+        starts = ends - counts
+        cells = np.arange(top) + np.repeat(table[_OFFSET, rows] - starts, counts)
+        commit(
+            [
+                (self._slots, slice(0, top), self._slots[cells]),
+                (self._stamps, slice(0, top), self._stamps[cells]),
+                (table[_OFFSET], rows, starts),
+                (self._cells, POOL_TOP, top),
+            ]
+        )

@@ -1,0 +1,346 @@
+"""The blocking, consuming replay buffer, as its users see it.
+
+This module checks arguments, runs transforms and hands the rest on: storages copy, `_core` decides
+and waits. What each call does in every case is the table "What callers see" of the design.
+"""
+
+from collections.abc import Iterator
+from typing import Literal, overload
+
+import torch
+
+from forebay._aio import run
+from forebay._base import BufferBase
+from forebay._calls import Call, Event
+from forebay._errors import SampleTimeout, ShutDown
+from forebay._lease import Lease, as_index
+from forebay._records import Rows
+from forebay._stores import Ints
+from forebay._tickets import Kind
+from forebay._validate import (
+    checked_event,
+    request_sizes,
+    timeout_seconds,
+    whole_number,
+)
+from forebay._writer import WhenClosed, Writer
+
+Info = dict[str, torch.Tensor]
+
+
+class BlockingReplayBuffer(BufferBase):
+    """A bounded buffer whose records are used up, and whose producers wait instead of overwriting.
+
+    Safe for any number of threads. A record is one row; a batch is what one call writes or reads.
+    A batch is written wholly or not at all, and becomes visible at once.
+
+    Args:
+        storage: where the records are; its capacity is the buffer's.
+        batch_size: how many records a reader asks for unless it says otherwise.
+        consume_after_n_samples: how often a record is sampled before it leaves.
+        order: `"fifo"` samples the oldest records first, `"random"` uniformly, each record at most
+            once in a batch.
+        prefetch: 0, since batches are not gathered ahead yet.
+        transform: applied to every batch that is sampled.
+        write_transform: applied to every batch before it is written; None for nothing. Unless
+            given, it is the `inv` of `transform` where that has one.
+        seed: seeds the random order; equal seeds and equal calls give equal batches.
+        stall_warning: seconds after which a waiting call is logged, once, or None for never.
+        dim_extend: the dimension of a written batch that counts its records; see the storage.
+        limits: how many calls, tokens and held records there may be.
+        monitor: what calls wait with; for tests and schedulers.
+
+    Raises:
+        TypeError, ValueError, NotImplementedError: an argument or a combination of arguments is not
+            supported; the message says what to use instead.
+    """
+
+    def extend(
+        self,
+        batch: object,
+        *,
+        timeout: float | None = None,
+        cancel_event: Event | None = None,
+        cast: bool = False,
+    ) -> torch.Tensor:
+        """Write a batch as a whole, waiting for room.
+
+        Args:
+            batch: records in any form that the storage takes, n of them.
+            timeout: seconds to wait at most; None or infinity for ever, 0 not at all.
+            cancel_event: a token of `cancel_token()`, or anything with `is_set()`, which is polled.
+            cast: allow values to be converted to the dtypes of the buffer's records.
+
+        Returns:
+            int64[n], the slots of the records; empty if there was nothing to write.
+
+        Raises:
+            AdmissionTimeout: there was no room within the timeout.
+            Cancelled: `cancel_event` was set before there was room.
+            ShutDown: the buffer is closed.
+            MutualWait: the writer and a reader could only wait for each other.
+            RecordMismatch: the records are not like those of this buffer.
+            PeerLost: the buffer has failed.
+            ValueError: the batch is larger than the capacity.
+
+            The batch is certainly absent after each of them.
+        """
+        call = self._call(Kind.WRITE, 1, 1, timeout, cancel_event)
+        rows = self._rows(call, batch, cast)
+        if rows is None:
+            return torch.empty(0, dtype=torch.int64)
+        self._core.write(call, lambda slots: self._storage.write(slots, rows))
+        return as_index(call.slots)
+
+    def add(
+        self,
+        record: object,
+        *,
+        timeout: float | None = None,
+        cancel_event: Event | None = None,
+    ) -> int:
+        """Write one record; returns its slot. Raises what `extend` raises."""
+        index = self.extend([record], timeout=timeout, cancel_event=cancel_event)
+        return int(index[0])
+
+    async def extend_async(
+        self,
+        batch: object,
+        *,
+        timeout: float | None = None,
+        cancel_event: Event | None = None,
+        cast: bool = False,
+    ) -> torch.Tensor:
+        """Write a batch as `extend` does, without blocking the event loop.
+
+        If its task is cancelled, the batch is not written.
+        """
+        core = self._core
+        call = self._call(Kind.WRITE, 1, 1, timeout, cancel_event, core.task_actor())
+
+        def fill() -> bool:
+            rows = self._rows(call, batch, cast)
+            if rows is None:
+                return False
+            core.fill(call, lambda slots: self._storage.write(slots, rows))
+            return True
+
+        await run(core, call, fill, lambda: core.publish(call))
+        return as_index(call.slots)
+
+    def writer(
+        self,
+        *,
+        timeout: float | None = None,
+        cancel_event: Event | None = None,
+        when_closed: WhenClosed = "raise",
+    ) -> Writer:
+        """Return a handle with these defaults, for code that calls a bare `extend(data)`.
+
+        Args:
+            timeout: as for `extend`.
+            cancel_event: as for `extend`.
+            when_closed: `"discard"` makes writes to a closed buffer give an empty index instead of
+                raising `ShutDown`.
+        """
+        timeout_seconds(timeout)
+        checked_event(cancel_event)
+        if when_closed not in ("raise", "discard"):
+            raise ValueError(f"when_closed must be 'raise' or 'discard', got {when_closed!r}")
+        return Writer(self, timeout, cancel_event, when_closed)
+
+    @overload
+    def sample(
+        self,
+        batch_size: int | None = None,
+        return_info: Literal[False] = False,
+        *,
+        at_least: int | None = None,
+        timeout: float | None = None,
+        cancel_event: Event | None = None,
+    ) -> object: ...
+
+    @overload
+    def sample(
+        self,
+        batch_size: int | None = None,
+        *,
+        return_info: Literal[True],
+        at_least: int | None = None,
+        timeout: float | None = None,
+        cancel_event: Event | None = None,
+    ) -> tuple[object, Info]: ...
+
+    def sample(
+        self,
+        batch_size: int | None = None,
+        return_info: bool = False,
+        *,
+        at_least: int | None = None,
+        timeout: float | None = None,
+        cancel_event: Event | None = None,
+    ) -> object:
+        """Take records out, waiting until there are enough.
+
+        Args:
+            batch_size: how many; the buffer's `batch_size` unless given.
+            return_info: return `(batch, {"index": int64[rows]})`.
+            at_least: take what is there as soon as there are this many.
+            timeout: seconds to wait at most; None or infinity for ever, 0 not at all.
+            cancel_event: a token of `cancel_token()`, or anything with `is_set()`, which is polled.
+
+        Returns:
+            A copy of the records, transformed. Fewer than asked for only with `at_least`, or when
+            the buffer is closed and these are the last.
+
+        Raises:
+            SampleTimeout: there were not enough records within the timeout.
+            Cancelled: `cancel_event` was set before there were.
+            ShutDown: the buffer is closed and nothing is left.
+            MutualWait: the reader and a writer could only wait for each other.
+            PeerLost: the buffer has failed.
+            ValueError: a size does not fit.
+
+            Nothing was consumed after each of them, nor after an error of the transform.
+        """
+        call = self._request(Kind.PLAIN, batch_size, at_least, timeout, cancel_event)
+        batch = self._core.read(call, self._gather)
+        return (batch, {"index": as_index(call.slots)}) if return_info else batch
+
+    async def sample_async(
+        self,
+        batch_size: int | None = None,
+        *,
+        at_least: int | None = None,
+        timeout: float | None = None,
+        cancel_event: Event | None = None,
+    ) -> object:
+        """Take records out as `sample` does, without blocking the event loop.
+
+        If its task is cancelled, nothing is consumed.
+        """
+        core = self._core
+        call = self._request(
+            Kind.PLAIN, batch_size, at_least, timeout, cancel_event, core.task_actor()
+        )
+        return await run(
+            core, call, lambda: core.gather(call, self._gather), lambda: core.deliver(call)
+        )
+
+    def lease(
+        self,
+        batch_size: int | None = None,
+        *,
+        at_least: int | None = None,
+        timeout: float | None = None,
+        cancel_event: Event | None = None,
+    ) -> Lease[object]:
+        """Draw records that are consumed only when the lease is committed.
+
+        `with buffer.lease() as batch:` commits at the end of the block and returns the records if
+        it raises. Takes and raises what `sample` does.
+        """
+        call = self._request(Kind.LEASE, batch_size, at_least, timeout, cancel_event)
+        try:
+            batch = self._core.gather(call, self._gather)
+            return Lease(self._core, call, batch)
+        except BaseException:
+            self._core.settle(call)
+            raise
+
+    def __iter__(self) -> Iterator[object]:
+        """Sample batches until the buffer is closed and empty; the last one may be short."""
+        request_sizes(None, None, self._batch_size, self.capacity)
+        return self._batches()
+
+    def available(self, batch_size: int | None = None) -> Iterator[object]:
+        """Sample batches without waiting until nothing is left now; the last one may be short."""
+        k, _ = request_sizes(batch_size, None, self._batch_size, self.capacity)
+        return self._leftovers(k)
+
+    def can_extend(self, rows: int = 1) -> bool:
+        """Tell whether a write of `rows` records would be admitted at once."""
+        n = whole_number("rows", rows, 1)
+        return self._core.would_serve(self._call(Kind.WRITE, n, n, None, None))
+
+    def can_sample(self, batch_size: int | None = None, *, at_least: int | None = None) -> bool:
+        """Tell whether a sample of these sizes would be served at once."""
+        return self._core.would_serve(self._request(Kind.PLAIN, batch_size, at_least, None, None))
+
+    def wait_until_sampleable(
+        self,
+        rows: int | None = None,
+        *,
+        timeout: float | None = None,
+        cancel_event: Event | None = None,
+    ) -> bool:
+        """Wait until `rows` records can be sampled, taking none and standing in nobody's way.
+
+        Returns:
+            Whether there are; False means that the timeout has passed.
+
+        Raises:
+            Cancelled, ShutDown, PeerLost: as for `sample`.
+        """
+        return self._core.observe(self._request(Kind.PLAIN, rows, None, timeout, cancel_event))
+
+    def _request(
+        self,
+        kind: Kind,
+        batch_size: int | None,
+        at_least: int | None,
+        timeout: float | None,
+        event: Event | None,
+        actor: int | None = None,
+    ) -> Call:
+        """Return a reader's call with checked arguments."""
+        k, m = request_sizes(batch_size, at_least, self._batch_size, self.capacity)
+        call = self._call(kind, k, m, timeout, event, actor)
+        self._sizes.read(k, m)
+        return call
+
+    def _rows(self, call: Call, batch: object, cast: bool) -> Rows | None:
+        """Bring a batch into the storage's form and tell the call its size; None for no rows."""
+        for transform in self._write_transforms:
+            if batch is not None:
+                batch = transform(batch)
+        rows = None
+        if batch is not None:
+            rows = self._storage.check(batch, dim_extend=self._dim_extend, cast=cast)
+        if rows is None or not len(rows):
+            self._core.check(call)
+            return None
+        n = len(rows)
+        if n > self.capacity:
+            raise ValueError(
+                f"a batch of {n} records is larger than the capacity of {self.capacity}; write "
+                f"it in parts or use a larger storage"
+            )
+        self._sizes.write(n)
+        call.n = call.m = n
+        return rows
+
+    def _gather(self, slots: Ints) -> object:
+        """Copy records out and transform them."""
+        batch = self._storage.read(slots)
+        for transform in self._transforms:
+            batch = transform(batch)
+        return batch
+
+    def _batches(self) -> Iterator[object]:
+        while True:
+            try:
+                batch = self.sample()
+            except ShutDown:
+                return
+            yield batch
+
+    def _leftovers(self, k: int) -> Iterator[object]:
+        while True:
+            call = self._request(Kind.PLAIN, k, 1, 0.0, None)
+            call.advisory = True
+            try:
+                batch = self._core.read(call, self._gather)
+            except (SampleTimeout, ShutDown):
+                return
+            yield batch

@@ -1,0 +1,70 @@
+"""One call of a writer or a reader, from its first critical section to its last.
+
+Where a call has got to, its ticket or its batch, is kept in `places`, a list that the ledger stores
+into together with everything else that an action changes. So after an exception at any instruction
+a call knows exactly what it has to give back.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final, Protocol, runtime_checkable
+
+import numpy as np
+
+from forebay._layout import NONE
+from forebay._stores import Ints
+from forebay._tickets import NO_TOKEN, Kind
+
+TICKET: Final = 0
+BATCH: Final = 1
+
+
+@runtime_checkable
+class Event(Protocol):
+    """Anything that can tell whether it is set: the events of `threading` and `multiprocessing`."""
+
+    def is_set(self) -> bool:
+        """Tell whether the event is set."""
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """What a call wants, and where it is.
+
+    Attributes:
+        kind: what it wants.
+        actor: who makes it, the identity of its thread.
+        n: how many records it writes, or at most reads.
+        m: how many records will do; n for a writer.
+        since: the clock's time when it was made.
+        timeout: how many seconds it waits, or None.
+        deadline: the clock's time at which it stops waiting, or None.
+        token: the row of its cancel token, or `NO_TOKEN`.
+        event: a foreign event that cancels it, looked at between waits.
+        advisory: it only asks what is there now, so that its timeout is not counted.
+        stopped: the foreign event, or the task that awaits the call, has cancelled it.
+        places: its ticket's row and its batch's row, or `NONE`.
+        slots: the slots of its batch, in batch order.
+        warned: it has been reported as stalled.
+        heads: what the two head tickets waited for when a mutual wait was found, 0 for nobody.
+        blocked: how many slots its own leases keep from it.
+    """
+
+    kind: Kind
+    actor: int
+    n: int
+    m: int
+    since: float = 0.0
+    timeout: float | None = None
+    deadline: float | None = None
+    token: int = NO_TOKEN
+    event: Event | None = None
+    advisory: bool = False
+    stopped: bool = False
+    places: list[int] = field(default_factory=lambda: [NONE, NONE])
+    slots: Ints = field(default_factory=lambda: _NO_SLOTS)
+    warned: bool = False
+    heads: tuple[int, int] = (0, 0)
+    blocked: int = 0
+
+
+_NO_SLOTS: Ints = np.empty(0, dtype=np.int64)

@@ -1,0 +1,228 @@
+"""The calls of many threads: actions, and the waiting between them.
+
+An uncontended write is two critical sections, `arrive` and `publish`, with the copy in between and
+outside; an uncontended read is `ask` and `deliver`, with the gather in between. A call that has to
+wait gets a ticket in its first section and looks again each time that it is woken.
+
+A call that ends with an exception, of whatever kind and wherever, is settled: its ticket leaves,
+its slots are given back, and the wake-up that it may have been meant to hand on is handed on.
+"""
+
+import itertools
+import logging
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final, TypeVar
+
+from forebay_spec.kernel import Verdict
+
+from forebay._actions import Actions
+from forebay._calls import BATCH, TICKET, Call
+from forebay._describe import describe
+from forebay._layout import NONE
+from forebay._ledger import Ledger
+from forebay._monitor import Monitor
+from forebay._outcomes import wanted
+from forebay._stores import Ints
+from forebay._tickets import Kind
+
+T = TypeVar("T")
+
+POLL: Final = 0.05
+"""Seconds between two looks at a foreign event, which cannot wake those who wait for it."""
+
+SETTLING: Final = 100
+"""How often settling is tried when one interrupt follows the other."""
+
+_logger = logging.getLogger("forebay")
+
+
+class Core(Actions):
+    """Whole calls; what is copied and gathered is their callers' business.
+
+    Args:
+        ledger: the state.
+        monitor: the critical section, the waiting and the clock.
+        stall_warning: seconds after which a waiting call is reported once, or None for never.
+    """
+
+    def __init__(
+        self, ledger: Ledger, monitor: Monitor, stall_warning: float | None = None
+    ) -> None:
+        super().__init__(ledger, monitor)
+        self._stall_warning = stall_warning
+        self._orphans: deque[Call] = deque()
+        self._task_actors = itertools.count(-1, -1)
+
+    def fill(self, call: Call, copy: Callable[[Ints], None]) -> None:
+        """Wait for admission and copy the batch into its slots; `publish` is left to be done.
+
+        Raises:
+            AdmissionTimeout, Cancelled, ShutDown, MutualWait, PeerLost: see the outcome table.
+            LimitReached: too many calls are under way.
+        """
+        try:
+            self._await(call, "arriving")
+            self.monitor.point("admitted")
+            copy(call.slots)
+            self.monitor.point("copied")
+        except BaseException:
+            self.settle(call)
+            raise
+
+    def write(self, call: Call, copy: Callable[[Ints], None]) -> None:
+        """Write one batch; afterwards `call.slots` says where it is. Raises what `fill` raises."""
+        try:
+            self.fill(call, copy)
+            self.publish(call)
+        except BaseException:
+            self.settle(call)
+            raise
+
+    def gather(self, call: Call, gather: Callable[[Ints], T]) -> T:
+        """Wait for records, draw and gather them; `deliver` is left to be done.
+
+        Raises:
+            SampleTimeout, Cancelled, ShutDown, MutualWait, PeerLost: see the outcome table.
+            LimitReached: too many calls are under way, or too many records are held.
+        """
+        try:
+            self._await(call, "asking")
+            self.monitor.point("drawn")
+            batch = gather(call.slots)
+            self.ready(call)
+            self.monitor.point("gathered")
+        except BaseException:
+            self.settle(call)
+            raise
+        return batch
+
+    def read(self, call: Call, gather: Callable[[Ints], T]) -> T:
+        """Read one batch; `call.slots` says where it was. Raises what `gather` raises."""
+        try:
+            batch = self.gather(call, gather)
+            self.deliver(call)
+        except BaseException:
+            self.settle(call)
+            raise
+        return batch
+
+    def settle(self, call: Call) -> None:
+        """Give back whatever a call still has; afterwards it has nothing.
+
+        An exception on the way makes it start again: the one that ended the call is already on its
+        way to the caller, and what was settled before is not settled twice.
+        """
+        for _ in range(SETTLING):
+            with suppress(BaseException):
+                if call.places[TICKET] != NONE:
+                    self.withdraw(call)
+                if call.places[BATCH] == NONE:
+                    return
+                if call.kind is Kind.WRITE:
+                    self.monitor.point("abandoning")
+                    self.abandon(call)
+                else:
+                    self.fail_hold(call)
+                    self.monitor.point("returning")
+                    self.give_back(call)
+                return
+
+    def observe(self, call: Call) -> bool:
+        """Wait, without a ticket, until a reader at the head would find enough records.
+
+        Returns False when the deadline passes first.
+
+        Raises:
+            Cancelled, ShutDown, PeerLost: as for a reader.
+        """
+        watching = [0]
+        try:
+            verdict = Verdict.WAIT
+            while verdict is Verdict.WAIT:
+                self.reclaim()
+                self._poll(call)
+                seen = self.monitor.sequence()
+                verdict = self.watch(call, watching)
+                if verdict is Verdict.WAIT:
+                    self.monitor.wait(seen, self._until(call))
+        finally:
+            self.stop_watching(watching)
+        if verdict is Verdict.SERVE or verdict is Verdict.TIMEOUT:
+            return verdict is Verdict.SERVE
+        raise self.error(call, verdict)
+
+    def check(self, call: Call) -> None:
+        """Raise what a write of nothing raises: Cancelled, ShutDown or PeerLost."""
+        self._poll(call)
+        self.check_open(call)
+
+    def orphan(self, call: Call) -> None:
+        """Leave a lease that nobody can end any more to whoever comes next; for finalisers.
+
+        A finaliser may run in a thread that is inside the critical section, so it cannot enter it.
+        Every call looks for such leases before it begins, and those that sleep are woken.
+        """
+        self._orphans.append(call)
+        self.monitor.wake()
+
+    def reclaim(self) -> None:
+        """Return the leases that finalisers have left."""
+        while self._orphans:
+            with suppress(IndexError, ValueError):
+                call = self._orphans[0]
+                self.give_back(call)
+                self._orphans.remove(call)
+
+    def task_actor(self) -> int:
+        """Return a new actor for a call that belongs to no thread; those of threads are >= 0."""
+        return next(self._task_actors)
+
+    def _await(self, call: Call, label: str) -> None:
+        """Bring a call from its arrival to where it is served, or raise."""
+        self.monitor.point(label)
+        self.reclaim()
+        self._poll(call)
+        seen = self.monitor.sequence()
+        verdict = self.arrive(call) if call.kind is Kind.WRITE else self.ask(call)
+        while verdict is Verdict.WAIT:
+            self._sleep(call, seen)
+            self.monitor.point("woken")
+            self.reclaim()
+            self._poll(call)
+            seen = self.monitor.sequence()
+            verdict = self.look_again(call)
+        if verdict is not Verdict.SERVE:
+            raise self.error(call, verdict)
+
+    def _sleep(self, call: Call, seen: int) -> None:
+        """Sleep until something has changed or is due, and report a call that waits too long."""
+        self.monitor.wait(seen, self._until(call))
+        stall = self._stall_time(call)
+        if stall is not None and self.monitor.clock() >= stall:
+            call.warned = True
+            _logger.warning(
+                "%s has waited for %.1f s\n%s",
+                wanted(call),
+                self.monitor.clock() - call.since,
+                describe(self),
+            )
+
+    def _until(self, call: Call) -> float | None:
+        """Return when a call has to look again though nothing has changed."""
+        times = [time for time in (call.deadline, self._stall_time(call)) if time is not None]
+        if call.event is not None:
+            times.append(self.monitor.clock() + POLL)
+        return min(times, default=None)
+
+    def _stall_time(self, call: Call) -> float | None:
+        """Return when a call will have to be reported as stalled."""
+        if call.warned or self._stall_warning is None:
+            return None
+        return call.since + self._stall_warning
+
+    def _poll(self, call: Call) -> None:
+        """Look at the call's foreign event; outside the section, since it is foreign code."""
+        if call.event is not None and call.event.is_set():
+            call.stopped = True

@@ -1,0 +1,51 @@
+"""What a buffer is doing, in words, for whoever wonders why a program hangs."""
+
+import threading
+from typing import TYPE_CHECKING
+
+from forebay import _layout as at
+from forebay._batches import HoldView
+from forebay._tickets import Kind, TicketView
+
+if TYPE_CHECKING:
+    from forebay._actions import Actions
+
+
+def describe(actions: "Actions") -> str:
+    """Return who waits and for what, what is free and sampleable, and who holds what."""
+    ledger = actions.ledger
+    with actions.section:
+        tickets, holds, fillings = ledger.tickets(), ledger.holds(), ledger.fillings()
+        free, sampleable = ledger.free.count(), ledger.sampleable
+        closing = ledger.closing
+        last = ledger.cells[at.LAST_DELIVERY]
+        now = actions.monitor.clock()
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+
+    def name(actor: int) -> str:
+        return names.get(actor, "a task" if actor < 0 else f"thread {actor}")
+
+    lines = [
+        f"buffer of {ledger.capacity} records, {closing.name.lower()}: {free} free, "
+        f"{sampleable} sampleable, {ledger.filling} being filled",
+        "nothing was delivered yet" if last < 0 else f"last delivery {now - last / 1e9:.1f} s ago",
+    ]
+    lines += [f"{name(ticket.actor)} waits {_purpose(ticket)}" for ticket in tickets]
+    lines += [f"{name(actor)} fills {len(slots)} slots" for actor, slots in fillings.items()]
+    lines += [f"{name(hold.owner)} holds {_held(hold)}" for hold in holds]
+    if actions.failure is not None:
+        lines.append(f"failed with {actions.failure!r}")
+    return "\n".join(lines)
+
+
+def _purpose(ticket: TicketView) -> str:
+    if ticket.kind is Kind.WRITE:
+        return f"to write {ticket.n} records"
+    least = "" if ticket.m == ticket.n else f"at least {ticket.m} and at most "
+    what = "lease" if ticket.kind is Kind.LEASE else "sample"
+    return f"to {what} {least}{ticket.n} records"
+
+
+def _held(hold: HoldView) -> str:
+    what = "a lease" if hold.kind is Kind.LEASE else "a sample"
+    return f"{what} of {len(hold.slots)} records, {hold.state.name.lower()}"

@@ -1,0 +1,160 @@
+"""Where everything is in the ledger: one flat block of 64-bit integers.
+
+The block is private memory for threads and may be one shared mapping for processes; nothing about a
+buffer's state is kept anywhere else. Scalars are read and stored through a memoryview, which gives
+plain Python integers without numpy's cost for single cells; arrays are numpy views of the same
+memory.
+"""
+
+from dataclasses import dataclass, fields
+from typing import Final
+
+import numpy as np
+
+from forebay._stores import Ints
+
+_scalars = iter(range(64))
+
+CAPACITY: Final = next(_scalars)
+USES_PER_RECORD: Final = next(_scalars)
+CLOSING: Final = next(_scalars)
+FAILED: Final = next(_scalars)
+
+FREE_HEAD: Final = next(_scalars)
+FREE_USED: Final = next(_scalars)
+FRESH: Final = next(_scalars)
+
+SAMPLEABLE: Final = next(_scalars)
+FILLING: Final = next(_scalars)
+PINNED: Final = next(_scalars)
+AGE_HEAD: Final = next(_scalars)
+AGE_TAIL: Final = next(_scalars)
+NEXT_STAMP: Final = next(_scalars)
+BACK_HEAD: Final = next(_scalars)
+BACK_COUNT: Final = next(_scalars)
+
+NEXT_TICKET: Final = next(_scalars)
+FREE_TICKET: Final = next(_scalars)
+WRITERS: Final = next(_scalars)
+READERS: Final = next(_scalars)
+OBSERVERS: Final = next(_scalars)
+WRITER_HEAD: Final = next(_scalars)
+WRITER_TAIL: Final = next(_scalars)
+READER_HEAD: Final = next(_scalars)
+READER_TAIL: Final = next(_scalars)
+
+NEXT_BATCH: Final = next(_scalars)
+FREE_BATCH: Final = next(_scalars)
+BATCHES: Final = next(_scalars)
+LEASES: Final = next(_scalars)
+POOL_TOP: Final = next(_scalars)
+
+KEY_LOW: Final = next(_scalars)
+KEY_HIGH: Final = next(_scalars)
+DRAWS: Final = next(_scalars)
+
+ADMITTED: Final = next(_scalars)
+ADMITTED_BATCHES: Final = next(_scalars)
+DELIVERED: Final = next(_scalars)
+DELIVERED_BATCHES: Final = next(_scalars)
+RETURNED: Final = next(_scalars)
+RETURNED_BATCHES: Final = next(_scalars)
+SPENT: Final = next(_scalars)
+SPENT_BATCHES: Final = next(_scalars)
+DROPPED: Final = next(_scalars)
+DROPPED_BATCHES: Final = next(_scalars)
+BLOCKED_CALLS: Final = next(_scalars)
+TIMEOUTS: Final = next(_scalars)
+CANCELLATIONS: Final = next(_scalars)
+REFUSALS: Final = next(_scalars)
+RECOVERIES: Final = next(_scalars)
+ADVISORY_CALLS: Final = next(_scalars)
+LAST_DELIVERY: Final = next(_scalars)
+
+SCALARS: Final = 64
+TICKET_FIELDS: Final = 8
+BATCH_FIELDS: Final = 7
+NONE: Final = -1
+"""A row number that names no row."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """How large the tables of a ledger are; a full one is an error before any effect.
+
+    Attributes:
+        calls: calls that wait, copy or hold a batch at one time.
+        tokens: cancel tokens that exist at one time.
+        held: pairs of a batch and a record in it, over all batches that are being filled or held;
+            0 means the capacity for `consume_after_n_samples=1`, where no more can occur, and
+            twice the capacity otherwise.
+    """
+
+    calls: int = 1024
+    tokens: int = 1024
+    held: int = 0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise TypeError(f"the limit {field.name} must be an int, got {value!r}")
+            if value < (0 if field.name == "held" else 1):
+                raise ValueError(f"the limit {field.name} is too small: {value}")
+
+
+class Layout:
+    """The named views of one block."""
+
+    def __init__(self, capacity: int, uses_per_record: int, limits: Limits) -> None:
+        held = limits.held or (capacity if uses_per_record == 1 else 2 * capacity)
+        held = max(held, capacity)
+        calls, tokens = limits.calls, limits.tokens
+        sizes = {
+            "scalars": SCALARS,
+            "tickets": TICKET_FIELDS * calls,
+            "batches": BATCH_FIELDS * calls,
+            "tokens": tokens,
+            "phase": capacity,
+            "uses": capacity,
+            "pins": capacity,
+            "owner": capacity,
+            "stamp": capacity,
+            "entry": capacity,
+            "free": capacity,
+            "order": 2 * capacity,
+            "back": capacity,
+            "pool_slots": 2 * held,
+            "pool_stamps": 2 * held,
+        }
+        self.block: Ints = np.zeros(sum(sizes.values()), dtype=np.int64)
+        self.cells = self.block.data
+        starts: dict[str, int] = {}
+        at = 0
+        for name, size in sizes.items():
+            starts[name] = at
+            at += size
+
+        def view(name: str) -> Ints:
+            return self.block[starts[name] : starts[name] + sizes[name]]
+
+        self.calls = calls
+        self.held = held
+        self.ticket_base = starts["tickets"]
+        self.batch_base = starts["batches"]
+        self.token_base = starts["tokens"]
+        self.token_count = tokens
+        self.tokens = view("tokens")
+        self.tickets = view("tickets").reshape(TICKET_FIELDS, calls)
+        self.batches = view("batches").reshape(BATCH_FIELDS, calls)
+        self.phase = view("phase")
+        self.uses = view("uses")
+        self.pins = view("pins")
+        self.owner = view("owner")
+        self.stamp = view("stamp")
+        self.entry = view("entry")
+        self.free = view("free")
+        self.order = view("order")
+        self.back = view("back")
+        self.pool_slots = view("pool_slots")
+        self.pool_stamps = view("pool_stamps")

@@ -1,0 +1,311 @@
+"""The ledger: the whole state of a buffer, and the effects of all actions on it.
+
+Nothing else keeps or changes state. Each method that is named after an action carries out its
+effect with one `commit`, in time proportional to its batch, and must be called inside the critical
+section; whether the action may happen is decided before, in `_rules`. `empty` alone looks at every
+slot.
+"""
+
+from typing import Final
+
+import numpy as np
+from forebay_spec.kernel import Closing, Phase, batch_rows, close_to
+
+from forebay import _layout as at
+from forebay._ages import AgeOrder
+from forebay._bag import Bag
+from forebay._batches import Batches, HoldView
+from forebay._calls import BATCH, TICKET, Call
+from forebay._free import FreeOrder
+from forebay._layout import NONE, Layout, Limits
+from forebay._rows import are_sampleable, become_free, returned_stamps
+from forebay._stores import Flags, Ints, Store, commit, tally
+from forebay._tickets import Kind, Tickets, TicketView
+
+CLOSINGS: Final = tuple(Closing)
+
+
+class Ledger:
+    """All bookkeeping of one buffer, in one block of integers.
+
+    Args:
+        capacity: the number of slots.
+        uses_per_record: how often a record is drawn before it is spent.
+        fifo: whether the oldest records are drawn, or random ones.
+        key: the two words that seed the generator.
+        limits: how large the tables are.
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        uses_per_record: int = 1,
+        fifo: bool = True,
+        key: tuple[int, int] = (0, 0),
+        limits: Limits | None = None,
+    ) -> None:
+        self.limits = limits or Limits()
+        self.layout = layout = Layout(capacity, uses_per_record, self.limits)
+        self.cells = cells = layout.cells
+        cells[at.CAPACITY] = capacity
+        cells[at.USES_PER_RECORD] = uses_per_record
+        cells[at.FRESH] = capacity
+        cells[at.AGE_HEAD] = cells[at.AGE_TAIL] = cells[at.NEXT_STAMP] = 1
+        cells[at.KEY_LOW], cells[at.KEY_HIGH] = np.array(key, np.uint64).view(np.int64).tolist()
+        cells[at.LAST_DELIVERY] = NONE
+        self.phase, self.uses, self.pins = layout.phase, layout.uses, layout.pins
+        self.owner, self.stamp = layout.owner, layout.stamp
+        self.free = FreeOrder(layout)
+        self.order = AgeOrder(layout) if fifo else Bag(layout)
+        self.queue = Tickets(layout)
+        self.batches = Batches(layout)
+
+    @property
+    def capacity(self) -> int:
+        """The number of slots."""
+        return int(self.cells[at.CAPACITY])
+
+    @property
+    def uses_per_record(self) -> int:
+        """How often a record is drawn before it is spent."""
+        return int(self.cells[at.USES_PER_RECORD])
+
+    @property
+    def closing(self) -> Closing:
+        """How far the buffer is closed."""
+        return CLOSINGS[self.cells[at.CLOSING]]
+
+    @property
+    def sampleable(self) -> int:
+        """How many records can be sampled."""
+        return int(self.cells[at.SAMPLEABLE])
+
+    @property
+    def filling(self) -> int:
+        """How many slots are being filled."""
+        return int(self.cells[at.FILLING])
+
+    @property
+    def fresh(self) -> int:
+        """How many slots at the end of the free order were never used."""
+        return int(self.cells[at.FRESH])
+
+    def count(self, scalar: int, by: int = 1) -> None:
+        """Add to a counter that belongs to no action."""
+        self.cells[scalar] += by
+
+    def join(self, call: Call) -> None:
+        """Append the call's ticket."""
+        row, stores = self.queue.join(call.kind, call.actor, call.n, call.m, call.token)
+        blocked = self.cells[at.BLOCKED_CALLS] + 1
+        commit([*stores, (self.cells, at.BLOCKED_CALLS, blocked), (call.places, TICKET, row)])
+
+    def leave(self, call: Call, counter: int | None = None) -> None:
+        """Expire, Cancel, Refuse: remove the call's ticket, if it has one, and count why."""
+        stores = self._leaving(call)
+        if counter is not None:
+            stores.append((self.cells, counter, self.cells[counter] + 1))
+        commit(stores)
+
+    def admit(self, call: Call) -> None:
+        """Admit: the first free slots become the call's, to be filled."""
+        cells = self.cells
+        self.batches.prepare(call.n)
+        call.slots = slots = self.free.first(call.n)
+        row, opening = self.batches.open(Kind.WRITE, call.actor, slots, 0)
+        commit(
+            [
+                *self._leaving(call),
+                *self.free.take(call.n),
+                (self.phase, slots, Phase.FILLING),
+                (self.owner, slots, call.actor),
+                (cells, at.FILLING, cells[at.FILLING] + call.n),
+                *opening,
+                (call.places, BATCH, row),
+            ]
+        )
+
+    def publish(self, call: Call) -> None:
+        """Publish: the call's slots become live, all at once, at the tail."""
+        cells, slots, n = self.cells, call.slots, len(call.slots)
+        self.order.prepare(n)
+        commit(
+            [
+                (self.phase, slots, Phase.LIVE),
+                *self.order.append(slots),
+                (cells, at.SAMPLEABLE, cells[at.SAMPLEABLE] + n),
+                (cells, at.FILLING, cells[at.FILLING] - n),
+                (cells, at.ADMITTED, cells[at.ADMITTED] + n),
+                (cells, at.ADMITTED_BATCHES, cells[at.ADMITTED_BATCHES] + 1),
+                *self._closing(call),
+            ]
+        )
+
+    def abandon(self, call: Call) -> None:
+        """Abandon: the call's slots go back to the front of the free order."""
+        cells, slots = self.cells, call.slots
+        commit(
+            [
+                (self.phase, slots, Phase.FREE),
+                *self.free.put_back(slots),
+                (cells, at.FILLING, cells[at.FILLING] - len(slots)),
+                *self._closing(call),
+            ]
+        )
+
+    def draw(self, call: Call) -> None:
+        """Draw: records are used once more, and held by the call."""
+        cells = self.cells
+        rows = batch_rows(call.n, self.sampleable)
+        self.order.prepare(rows)
+        self.batches.prepare(rows)
+        call.slots = slots = self.order.select(rows)
+        uses, pins = self.uses[slots] + 1, self.pins[slots]
+        spent = ~are_sampleable(self.phase[slots], uses, self.uses_per_record)
+        row, opening = self.batches.open(call.kind, call.actor, slots, self.stamp[slots])
+        commit(
+            [
+                *self._leaving(call),
+                (self.uses, slots, uses),
+                (self.pins, slots, pins + 1),
+                *self.order.draw(slots, spent),
+                (cells, at.SAMPLEABLE, cells[at.SAMPLEABLE] - tally(spent)),
+                (cells, at.PINNED, cells[at.PINNED] + tally(pins == 0)),
+                *opening,
+                (call.places, BATCH, row),
+            ]
+        )
+
+    def deliver(self, call: Call, now: float) -> None:
+        """Deliver: the held batch is the caller's; the spent that nobody holds become free."""
+        cells, slots = self.cells, call.slots
+        pins, phase = self.pins[slots] - 1, self.phase[slots]
+        freed = become_free(phase, self.uses[slots], self.uses_per_record, pins)
+        spent = tally(phase[freed] == Phase.LIVE)
+        commit(
+            [
+                (self.pins, slots, pins),
+                *self._freeing(slots[freed]),
+                (cells, at.PINNED, cells[at.PINNED] - tally(pins == 0)),
+                (cells, at.DELIVERED, cells[at.DELIVERED] + len(slots)),
+                (cells, at.DELIVERED_BATCHES, cells[at.DELIVERED_BATCHES] + 1),
+                (cells, at.SPENT, cells[at.SPENT] + spent),
+                (cells, at.SPENT_BATCHES, cells[at.SPENT_BATCHES] + (spent > 0)),
+                (cells, at.LAST_DELIVERY, int(now * 1e9)),
+                *self._closing(call),
+            ]
+        )
+
+    def give_back(self, call: Call) -> None:
+        """Return: the held records are as if they had not been drawn."""
+        cells, slots = self.cells, call.slots
+        pins, phase, uses = self.pins[slots] - 1, self.phase[slots], self.uses[slots]
+        live = phase == Phase.LIVE
+        again = slots[live]
+        sampleable = are_sampleable(phase[live], uses[live], self.uses_per_record)
+        remembered = self.batches.stamps(call.places[BATCH])[live]
+        stamps = returned_stamps(self.stamp[again], remembered)
+        uses = uses - live
+        freed = become_free(phase, uses, self.uses_per_record, pins)
+        commit(
+            [
+                (self.pins, slots, pins),
+                (self.uses, slots, uses),
+                *self.order.put_back(again, stamps, sampleable),
+                (cells, at.SAMPLEABLE, cells[at.SAMPLEABLE] + tally(~sampleable)),
+                *self._freeing(slots[freed]),
+                (cells, at.PINNED, cells[at.PINNED] - tally(pins == 0)),
+                (cells, at.RETURNED, cells[at.RETURNED] + len(slots)),
+                (cells, at.RETURNED_BATCHES, cells[at.RETURNED_BATCHES] + 1),
+                *self._closing(call),
+            ]
+        )
+
+    def empty(self) -> None:
+        """Empty: every record goes; those that are held, as soon as they are not any more."""
+        cells = self.cells
+        live = np.flatnonzero(self.phase == Phase.LIVE)
+        if not len(live):
+            return
+        pinned = self.pins[live] > 0
+        dropped = live[pinned]
+        commit(
+            [
+                *self.order.clear(live),
+                *self._freeing(live[~pinned]),
+                (self.phase, dropped, Phase.DROPPED),
+                (self.uses, dropped, 0),
+                (self.stamp, dropped, 0),
+                *self.batches.forget_stamps(dropped),
+                (cells, at.SAMPLEABLE, 0),
+                (cells, at.DROPPED, cells[at.DROPPED] + len(live)),
+                (cells, at.DROPPED_BATCHES, cells[at.DROPPED_BATCHES] + 1),
+            ]
+        )
+
+    def close(self, mode: Closing) -> None:
+        """Close: closing moves on to `mode`, unless it is there or further."""
+        self.cells[at.CLOSING] = close_to(self.closing, mode)
+
+    def flagged(self, token: int) -> bool:
+        """Tell whether a token's flag is set; `NO_TOKEN` has none."""
+        return token >= 0 and bool(self.cells[self.layout.token_base + token])
+
+    def set_flag(self, token: int) -> None:
+        """SetCancel: one plain store, which needs no critical section."""
+        self.cells[self.layout.token_base + token] = 1
+
+    def clear_flag(self, token: int) -> None:
+        """Make a token's row ready for a new token."""
+        self.cells[self.layout.token_base + token] = 0
+
+    def blocked_by_leases(self, actor: int) -> tuple[Ints, Ints]:
+        """Return the slots of an actor's leases and how many of these leases hold each."""
+        slots, own = np.unique(self.batches.leased_slots(actor), return_counts=True)
+        return slots, own.astype(np.int64)
+
+    def free_order(self) -> list[int]:
+        """Return the free slots in the order in which they will be taken, for inspection."""
+        order: list[int] = self.free.first(self.free.count()).tolist()
+        return order
+
+    def tickets(self) -> list[TicketView]:
+        """Return the waiting calls in arrival order, for inspection."""
+        return self.queue.views()
+
+    def holds(self) -> list[HoldView]:
+        """Return the drawn batches in draw order, for inspection."""
+        return self.batches.holds()
+
+    def fillings(self) -> dict[int, list[int]]:
+        """Return the slots that each actor fills, in batch order, for inspection."""
+        return self.batches.fillings()
+
+    def cancelled_tokens(self) -> list[int]:
+        """Return the rows of the tokens whose flag is set, for inspection."""
+        rows: list[int] = np.flatnonzero(self.layout.tokens).tolist()
+        return rows
+
+    def sampleable_slots(self) -> Flags:
+        """Tell of every slot whether its record can be sampled, for inspection."""
+        return are_sampleable(self.phase, self.uses, self.uses_per_record)
+
+    def _leaving(self, call: Call) -> list[Store]:
+        row = call.places[TICKET]
+        if row == NONE:
+            return []
+        return [*self.queue.leave(row, call.kind), (call.places, TICKET, NONE)]
+
+    def _closing(self, call: Call) -> list[Store]:
+        return [*self.batches.close(call.places[BATCH]), (call.places, BATCH, NONE)]
+
+    def _freeing(self, slots: Ints) -> list[Store]:
+        """Return the stores that make slots free, behind the other used ones."""
+        if not len(slots):
+            return []
+        return [
+            (self.phase, slots, Phase.FREE),
+            (self.uses, slots, 0),
+            (self.stamp, slots, 0),
+            *self.free.append(slots),
+        ]

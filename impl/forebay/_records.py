@@ -1,0 +1,202 @@
+"""Rows: a batch that a storage has looked at and is ready to copy.
+
+`rows_of` holds a batch, whatever its form, against the schema of a storage. It looks at every leaf
+before it complains, so an error names all that is wrong, and nothing was stored when it is raised.
+
+Rows share the caller's memory where they can. That is safe because the caller is inside the call
+until the rows have been copied into the storage; another copy here would only cost time.
+"""
+
+import math
+
+import torch
+from tensordict import TensorDict
+
+from forebay._arrays import Array, array_of, stand_in, torch_dtype
+from forebay._forms import Form, Numbers, Value, no_tensor
+from forebay._schema import (
+    Branch,
+    Leaf,
+    Outline,
+    Schema,
+    compare,
+    key_of,
+    mismatch,
+    missing,
+    unexpected,
+)
+
+
+class Rows:
+    """Records that a storage has checked and is ready to copy into slots; `len` counts them."""
+
+    __slots__ = ("_length",)
+
+    def __init__(self, length: int) -> None:
+        self._length = length
+
+    def __len__(self) -> int:
+        return self._length
+
+
+class TensorRows(Rows):
+    """Rows as one array for each leaf of a schema, of shape `[len(rows), *leaf.shape]`.
+
+    Attributes:
+        form: the batch that they come from, unless it matched a fixed schema at once.
+        schema: the schema that they were held against.
+        columns: the arrays, in the order of the schema's leaves.
+        cast: whether leaves of other dtypes are converted.
+    """
+
+    __slots__ = ("cast", "columns", "form", "schema")
+
+    def __init__(
+        self,
+        length: int,
+        schema: Schema,
+        columns: list[Array],
+        *,
+        form: Form | None = None,
+        cast: bool = False,
+    ) -> None:
+        super().__init__(length)
+        self.form = form
+        self.schema = schema
+        self.columns = columns
+        self.cast = cast
+
+
+def schema_of(form: Form) -> Schema:
+    """Return the schema that a batch has by itself; what cannot be stored is left out."""
+    leaves = [_leaf(value, path, form) for path, value in form.values.items()]
+    return Schema(leaves, form.branches)
+
+
+def rows_of(form: Form, schema: Schema | None, *, cast: bool) -> TensorRows:
+    """Hold a batch against a schema, or against its own where there is none yet.
+
+    An empty batch writes nothing, so nothing about it can be wrong.
+
+    Raises:
+        RecordMismatch: names every leaf that differs or cannot be stored.
+    """
+    length = math.prod(form.lead)
+    if length == 0:
+        return TensorRows(0, Schema((), {(): Branch(TensorDict, ())}), [])
+    if schema is None:
+        if not form.values and not form.faults:
+            raise mismatch(["expected at least one leaf, got none"])
+        schema = schema_of(form)
+    columns: list[Array] = []
+    wrong = list(form.faults.values())
+    for wanted in schema.leaves:
+        value = form.values.get(wanted.path)
+        column = missing(wanted) if value is None else _column(value, wanted, form, cast=cast)
+        if not isinstance(column, str):
+            columns.append(column)
+        elif not any(wanted.path[: len(path)] == path for path in form.faults):
+            wrong.append(column)
+    if len(columns) != len(form.values):
+        known = {leaf.path for leaf in schema.leaves}
+        extra = form.values.keys() - known
+        wrong += [
+            unexpected(_leaf(value, path, form))
+            for path, value in form.values.items()
+            if path in extra
+        ]
+    if wrong:
+        raise mismatch(wrong)
+    return TensorRows(length, schema, columns, form=form, cast=cast)
+
+
+def plain_rows(batch: TensorDict, schema: Schema) -> TensorRows | None:
+    """Return the rows of a TensorDict that is in every way as the schema has it, else None.
+
+    Nearly every batch is, and taking one apart with an eye to all that could be wrong costs several
+    times what copying it costs when it is small.
+    """
+    if len(batch.batch_size) != 1 or not batch.batch_size[0]:
+        return None
+    length = batch.batch_size[0]
+    columns: list[Array | None] = [None] * len(schema.leaves)
+    try:
+        matches = _fill(batch, schema.outline, length, schema.leaves, columns)
+    except (RuntimeError, TypeError):
+        # A tensor whose memory numpy cannot look at directly.
+        return None
+    found = [column for column in columns if column is not None]
+    return TensorRows(length, schema, found) if matches and len(found) == len(columns) else None
+
+
+def _fill(
+    node: TensorDict,
+    outline: Outline,
+    length: int,
+    leaves: tuple[Leaf, ...],
+    columns: list[Array | None],
+) -> bool:
+    """Put the leaves below a node in their places; tell whether they are what they should be."""
+    entries = dict(node.items())
+    if len(entries) != len(outline.entries):
+        return False
+    for key, entry in outline.entries:
+        value = entries.get(key)
+        if isinstance(entry, Outline):
+            if type(value) is not TensorDict:
+                return False
+            if not _fill(value, entry, length, leaves, columns):
+                return False
+            continue
+        _, dtype, shape = leaves[entry]
+        if type(value) is not torch.Tensor or value.dtype is not dtype or not value.is_cpu:
+            return False
+        if value.shape != (length, *shape):
+            return False
+        columns[entry] = value.numpy()
+    return True
+
+
+def _column(value: Value, wanted: Leaf, form: Form, *, cast: bool) -> Array | str:
+    """Return a leaf as rows, or the sentence that says what is wrong with it."""
+    lead, path = form.lead, wanted.path
+    if isinstance(value, Numbers):
+        value = value.tensor(wanted.dtype)
+    shape = (*lead, *wanted.shape)
+    if value.shape != shape and tuple(value.shape[: len(lead)]) != lead:
+        return (
+            f"{key_of(path)}: expected the batch dimensions {list(lead)} of the others, "
+            f"got the shape {list(value.shape)}"
+        )
+    if isinstance(value, torch.Tensor) and not value.is_cpu:
+        return f"{key_of(path)}: expected a tensor on cpu, got one on {value.device}"
+    dtype = _dtype(value)
+    if dtype is not wanted.dtype or value.shape != shape:
+        sentence = compare(wanted, _leaf(value, path, form), cast=cast)
+        if sentence is not None:
+            return sentence
+        # Arrays may be read-only, which torch warns of; to convert is to copy anyway.
+        tensor = value if isinstance(value, torch.Tensor) else torch.from_numpy(value.copy())
+        value = tensor.detach().to(wanted.dtype)
+    if isinstance(value, torch.Tensor):
+        if value.layout is not torch.strided or stand_in(wanted.dtype) is None:
+            return f"{key_of(path)}: {no_tensor(f'{wanted.dtype} in layout {value.layout}')}"
+        value = array_of(value)
+    if len(lead) > 1:
+        value = value.swapaxes(0, form.first).reshape(math.prod(lead), *wanted.shape)
+    return value
+
+
+def _leaf(value: Value, path: tuple[str, ...], form: Form) -> Leaf:
+    """Return how a leaf looks by itself, without its batch dimensions."""
+    if isinstance(value, Numbers):
+        value = value.tensor(None)
+    return Leaf(path, _dtype(value), tuple(value.shape[len(form.lead) :]))
+
+
+def _dtype(value: torch.Tensor | Array) -> torch.dtype:
+    if isinstance(value, torch.Tensor):
+        return value.dtype
+    dtype = torch_dtype(value.dtype)
+    assert dtype is not None, "arrays of other dtypes are faults of the form"
+    return dtype

@@ -1,0 +1,36 @@
+"""The kernel's decisions about single slots, for all slots of a batch at once.
+
+`forebay_spec.kernel` decides for one slot, in plain integers, which is what its contracts are
+confirmed for. A batch of slots needs the same answers without a Python step a row; these twins
+give them, and a test compares them with the kernel on every small value.
+"""
+
+import numpy as np
+from forebay_spec.kernel import Phase
+
+from forebay._stores import Flags, Ints
+
+
+def are_sampleable(phase: Ints, uses: Ints, limit: int) -> Flags:
+    """Tell which slots `kernel.is_sampleable` holds for."""
+    flags: Flags = (phase == Phase.LIVE) & (uses < limit)
+    return flags
+
+
+def become_free(phase: Ints, uses: Ints, limit: int, pins: Ints) -> Flags:
+    """Tell which slots `kernel.becomes_free` holds for."""
+    done = (phase == Phase.DROPPED) | ((phase == Phase.LIVE) & (uses == limit))
+    flags: Flags = (pins == 0) & done
+    return flags
+
+
+def returned_stamps(current: Ints, remembered: Ints) -> Ints:
+    """Return `kernel.returned_stamp` of each pair."""
+    return np.minimum(current, remembered)
+
+
+def are_blocked(phase: Ints, uses: Ints, limit: int, pins: Ints, own: Ints) -> Flags:
+    """Tell which slots `kernel.lease_blocks` holds for."""
+    kept = (phase == Phase.DROPPED) | ((phase == Phase.LIVE) & (uses - (pins - own) == limit))
+    flags: Flags = (own > 0) & kept
+    return flags

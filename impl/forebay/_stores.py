@@ -1,0 +1,58 @@
+"""How the ledger changes: all stores of an action at once, or none.
+
+A signal handler runs between two Python instructions of the main thread and may raise there, in the
+middle of a critical section too. An action that changed the ledger store by store could be cut in
+half by a Ctrl-C. So an action first works out what it will store, without storing anything, and
+then hands the whole list to `commit`, which is one call into C: the interpreter gives signal
+handlers no chance before it returns. Stores are absolute ("this cell becomes 7"), never relative,
+so that the list is also a journal that may be replayed.
+"""
+
+import operator
+from collections import deque
+from itertools import starmap
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+Store = (
+    tuple[memoryview, int, int]
+    | tuple[Ints, slice, Ints | int]
+    | tuple[Ints, Ints, Ints | int]
+    | tuple[list[int], int, int]
+)
+"""A target, the index in it, and what will be there."""
+
+
+def commit(stores: list[Store]) -> None:
+    """Carry out all stores, in order, as one step."""
+    deque(starmap(operator.setitem, stores), 0)
+
+
+def ring_stores(ring: Ints, start: int, values: Ints) -> list[Store]:
+    """Return the stores that write `values` into a circular array from index `start` on."""
+    size = len(ring)
+    start %= size
+    end = start + len(values)
+    if end <= size:
+        return [(ring, slice(start, end), values)]
+    room = size - start
+    return [(ring, slice(start, size), values[:room]), (ring, slice(0, end - size), values[room:])]
+
+
+def ring_window(ring: Ints, start: int, count: int) -> Ints:
+    """Return a copy of `count` cells of a circular array from index `start` on."""
+    size = len(ring)
+    start %= size
+    end = start + count
+    if end <= size:
+        return ring[start:end].copy()
+    return np.concatenate((ring[start:], ring[: end - size]))
+
+
+def tally(flags: Flags) -> int:
+    """Return how many of the flags are set."""
+    return int(np.count_nonzero(flags))

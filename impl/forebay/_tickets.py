@@ -1,0 +1,149 @@
+"""The calls that wait, in arrival order.
+
+Writers and readers are two linked lists in one table, since the oldest of each kind is what counts;
+numbers rise with arrival over both. Joining, leaving from anywhere and finding a head cost the
+same, however many wait.
+"""
+
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from forebay._layout import (
+    FREE_TICKET,
+    NEXT_TICKET,
+    NONE,
+    READER_HEAD,
+    READER_TAIL,
+    READERS,
+    WRITER_HEAD,
+    WRITER_TAIL,
+    WRITERS,
+    Layout,
+)
+from forebay._stores import Store
+
+_NUMBER, _KIND, _ACTOR, _N, _M, _TOKEN, _PREVIOUS, _NEXT = range(8)
+
+NO_TOKEN: Final = -1
+
+
+class Kind(IntEnum):
+    """What a call wants, and what its batch is for."""
+
+    WRITE = 0
+    PLAIN = 1
+    LEASE = 2
+
+
+class TicketView(NamedTuple):
+    """One waiting call, for inspection."""
+
+    kind: Kind
+    actor: int
+    n: int
+    m: int
+    token: int
+    number: int
+
+
+class Tickets:
+    """The table of waiting calls; methods return stores and change nothing themselves."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._cells = layout.cells
+        self._rows = layout.calls
+        self._starts = [layout.ticket_base + field * layout.calls for field in range(8)]
+        layout.tickets[_NEXT] = range(1, layout.calls + 1)
+        layout.tickets[_NEXT, -1] = NONE
+        for scalar in (WRITER_HEAD, WRITER_TAIL, READER_HEAD, READER_TAIL):
+            self._cells[scalar] = NONE
+        self._cells[FREE_TICKET] = 0
+        self._cells[NEXT_TICKET] = 1
+
+    def count(self) -> int:
+        """Return how many calls wait."""
+        return int(self._cells[WRITERS] + self._cells[READERS])
+
+    def head(self, kind: Kind) -> int:
+        """Return the row of the oldest ticket that is, or is not, of a writer, or `NONE`."""
+        return int(self._cells[WRITER_HEAD if kind is Kind.WRITE else READER_HEAD])
+
+    def number(self, row: int) -> int:
+        """Return the arrival number of a ticket."""
+        return int(self._cells[self._starts[_NUMBER] + row])
+
+    def least(self, row: int) -> int:
+        """Return how many records a ticket waits for at least."""
+        return int(self._cells[self._starts[_M] + row])
+
+    def token(self, row: int) -> int:
+        """Return the token of a ticket, or `NO_TOKEN`."""
+        return int(self._cells[self._starts[_TOKEN] + row])
+
+    def join(self, kind: Kind, actor: int, n: int, m: int, token: int) -> tuple[int, list[Store]]:
+        """Return the row for a new ticket and the stores that append it."""
+        cells, starts = self._cells, self._starts
+        row: int = cells[FREE_TICKET]
+        head, tail, count = _ends(kind)
+        last = cells[tail]
+        stores: list[Store] = [
+            (cells, FREE_TICKET, cells[starts[_NEXT] + row]),
+            (cells, NEXT_TICKET, cells[NEXT_TICKET] + 1),
+            (cells, starts[_NUMBER] + row, cells[NEXT_TICKET]),
+            (cells, starts[_KIND] + row, kind),
+            (cells, starts[_ACTOR] + row, actor),
+            (cells, starts[_N] + row, n),
+            (cells, starts[_M] + row, m),
+            (cells, starts[_TOKEN] + row, token),
+            (cells, starts[_PREVIOUS] + row, last),
+            (cells, starts[_NEXT] + row, NONE),
+            (cells, count, cells[count] + 1),
+            (cells, tail, row),
+            (cells, head if last == NONE else starts[_NEXT] + last, row),
+        ]
+        return row, stores
+
+    def leave(self, row: int, kind: Kind) -> list[Store]:
+        """Return the stores that remove a ticket."""
+        cells, starts = self._cells, self._starts
+        head, tail, count = _ends(kind)
+        before, after = cells[starts[_PREVIOUS] + row], cells[starts[_NEXT] + row]
+        return [
+            (cells, head if before == NONE else starts[_NEXT] + before, after),
+            (cells, tail if after == NONE else starts[_PREVIOUS] + after, before),
+            (cells, count, cells[count] - 1),
+            (cells, starts[_NUMBER] + row, 0),
+            (cells, starts[_NEXT] + row, cells[FREE_TICKET]),
+            (cells, FREE_TICKET, row),
+        ]
+
+    def actors(self) -> set[int]:
+        """Return the actors of all tickets."""
+        return {ticket.actor for ticket in self.views()}
+
+    def views(self) -> list[TicketView]:
+        """Return all tickets in arrival order."""
+        rows = [*self._list(WRITER_HEAD), *self._list(READER_HEAD)]
+        return sorted((self._view(row) for row in rows), key=lambda ticket: ticket.number)
+
+    def _list(self, head: int) -> list[int]:
+        rows = []
+        row = self._cells[head]
+        while row != NONE:
+            rows.append(row)
+            row = self._cells[self._starts[_NEXT] + row]
+        return rows
+
+    def _view(self, row: int) -> TicketView:
+        number, kind, actor, n, m, token = (
+            self._cells[self._starts[field] + row]
+            for field in (_NUMBER, _KIND, _ACTOR, _N, _M, _TOKEN)
+        )
+        return TicketView(Kind(kind), actor, n, m, token, number)
+
+
+def _ends(kind: Kind) -> tuple[int, int, int]:
+    """Return which scalars hold the head, the tail and the length of a kind's list."""
+    if kind is Kind.WRITE:
+        return WRITER_HEAD, WRITER_TAIL, WRITERS
+    return READER_HEAD, READER_TAIL, READERS

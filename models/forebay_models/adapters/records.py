@@ -1,0 +1,50 @@
+"""Records that tell which record they are, in the forms that the storages take.
+
+Each record carries its number in several places, so that a row made of two records, or of none, is
+recognised: it has the number 0, which no record has.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal, cast
+
+import torch
+from forebay import Storage
+from forebay._list_storage import ListStorage
+from forebay._tensor_storage import TensorStorage
+
+StorageKind = Literal["tensor", "list"]
+STORAGES: Final[tuple[StorageKind, ...]] = ("tensor", "list")
+TORN: Final = 0
+_WIDTH: Final = 3
+
+
+def storage_of(kind: StorageKind, capacity: int) -> Storage:
+    """Return an empty storage."""
+    return TensorStorage(capacity) if kind == "tensor" else ListStorage(capacity)
+
+
+def batch_of(kind: StorageKind, numbers: Sequence[int]) -> object:
+    """Return a batch of the records with these numbers."""
+    if kind == "list":
+        return [{"number": number, "text": f"record {number}"} for number in numbers]
+    column = torch.tensor(numbers, dtype=torch.int64)
+    return {"number": column, "copies": column.to(torch.int32).unsqueeze(1).repeat(1, _WIDTH)}
+
+
+def numbers_in(kind: StorageKind, batch: object) -> tuple[int, ...]:
+    """Return the numbers of a batch's records, `TORN` for a row that is no whole record."""
+    if kind == "list":
+        return tuple(map(_number_of, cast(Sequence[Mapping[str, object]], batch)))
+    columns = cast(Mapping[str, torch.Tensor], batch)
+    numbers: list[int] = columns["number"].tolist()
+    copies: list[list[int]] = columns["copies"].tolist()
+    return tuple(
+        number if row == [number] * _WIDTH else TORN
+        for number, row in zip(numbers, copies, strict=True)
+    )
+
+
+def _number_of(record: Mapping[str, object]) -> int:
+    number = record["number"]
+    whole = isinstance(number, int) and record["text"] == f"record {number}"
+    return cast(int, number) if whole else TORN

@@ -1,0 +1,1 @@
+"""Drives a buffer through random steps of the specification and compares it after each of them."""

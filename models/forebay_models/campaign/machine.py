@@ -1,0 +1,97 @@
+"""The hypothesis state machine: its rules are the actions of the specification, one rule each.
+
+A rule can run when the specification has a step of its action in the present state; which of these
+steps, and in which manner, is drawn. Everything else is the driver's. The class is built from the
+table of actions, so a new action of the specification needs nothing here.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from forebay_spec.actions import ACTIONS, Label
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from forebay_models.adapters.adapter import MANNERS, USUAL, Adapter, Mismatch
+from forebay_models.adapters.records import STORAGES
+from forebay_models.campaign.driver import Divergence, Driver
+from forebay_models.campaign.session import Session
+from forebay_models.campaign.settings import BOUNDS, Setting
+
+_SEEDS: Final = 7
+SETTINGS: Final = st.builds(
+    Setting,
+    bounds=st.sampled_from(BOUNDS),
+    storage=st.sampled_from(STORAGES),
+    seed=st.integers(0, _SEEDS),
+)
+
+
+class Walk(RuleBasedStateMachine):
+    """One walk through the specification beside a buffer; the rules are added below."""
+
+    session: Session
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.session.begin()
+        self._adapter: Adapter | None = None
+        self._driver: Driver | None = None
+        self._failed = False
+
+    @initialize(setting=SETTINGS)
+    def start(self, setting: Setting) -> None:
+        """Start a buffer."""
+        self._setting = setting
+        self._adapter, self._driver = self.session.drive(setting)
+
+    def labels(self, action: str) -> tuple[Label, ...]:
+        """Return the steps of an action that may happen now."""
+        return () if self._driver is None else self._driver.labels(action)
+
+    def take(self, label: Label, manner: str) -> None:
+        """Take a step, and keep the failure that it may show."""
+        assert self._driver is not None
+        self.session.go_on()
+        try:
+            self._driver.step(label, manner)
+        except Divergence as failure:
+            self._failed = True
+            self.session.fail(failure)
+            raise
+
+    def teardown(self) -> None:
+        """End all threads; who fails to end only counts where nothing was wrong before."""
+        if self._adapter is None:
+            return
+        try:
+            self._adapter.close()
+        except Mismatch as error:
+            if self._failed or self._driver is None:
+                return
+            failure = self._driver.divergence([str(error)])
+            self.session.fail(failure)
+            raise failure from error
+
+
+def _rule_for(action: str) -> Callable[[Walk, st.DataObject], None]:
+    manners = MANNERS.get(action, (USUAL,))
+
+    def may_run(walk: Walk) -> bool:
+        return bool(walk.labels(action))
+
+    def run(walk: Walk, data: st.DataObject) -> None:
+        label = data.draw(st.sampled_from(walk.labels(action)))
+        manner = data.draw(st.sampled_from(manners)) if len(manners) > 1 else USUAL
+        walk.take(label, manner)
+
+    run.__name__ = action
+    # precondition's type is that of any callable; what it returns is the rule that it was given.
+    made: Callable[[Walk, st.DataObject], None] = rule(data=st.data())(precondition(may_run)(run))
+    return made
+
+
+def machine_for(session: Session, actions: Mapping[str, object] = ACTIONS) -> type[Walk]:
+    """Return the machine of a session, with a rule for each action."""
+    rules = {f"rule_{action}": _rule_for(action) for action in actions}
+    return type("Walk", (Walk,), {**rules, "session": session, "__doc__": Walk.__doc__})

@@ -1,0 +1,69 @@
+"""Runs a campaign in seeded rounds until its budget is used up or a failure is found.
+
+Equal seeds give equal examples in equal order, so a failure comes again at the same example; how
+many examples fit into a budget depends on the machine. A round is one search of hypothesis, with a
+seed of its own and nothing remembered from other runs.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
+from hypothesis.errors import FlakyFailure
+from hypothesis.stateful import run_state_machine_as_test
+
+from forebay_models.campaign.driver import Divergence
+from forebay_models.campaign.machine import machine_for
+from forebay_models.campaign.session import Enough, Session
+
+STEPS: Final = 40
+"""Steps of an example."""
+
+_ROUND: Final = 100
+_SPREAD: Final = 1_000_003
+
+
+def run(session: Session, *, seed_number: int, steps: int = STEPS) -> None:
+    """Run a session's campaign to its end; what it found is in the session afterwards.
+
+    Args:
+        session: the campaign.
+        seed_number: of all its random choices.
+        steps: of each example at most.
+    """
+    options = settings(
+        max_examples=_ROUND,
+        stateful_step_count=steps,
+        database=None,
+        deadline=None,
+        phases=(Phase.generate, Phase.shrink),
+        print_blob=False,
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+        verbosity=Verbosity.quiet,
+    )
+    number = 0
+    with _quiet_library(), suppress(Enough, Divergence):
+        while not session.over and session.failure is None:
+            machine = seed(seed_number * _SPREAD + number)(machine_for(session))
+            try:
+                run_state_machine_as_test(machine, settings=options)
+            except FlakyFailure:
+                if session.failure is None:
+                    raise
+                session.flaky = True
+            number += 1
+
+
+@contextmanager
+def _quiet_library() -> Iterator[None]:
+    """Keep the library from warning of sizes that are meant to lead to mutual waits."""
+    logger = logging.getLogger("forebay")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

@@ -1,0 +1,92 @@
+"""The settings that the campaign draws from: bounds, a storage and a seed of the random order.
+
+Bounds of a campaign are wider than those of the exhaustive checks, since a random walk does not
+have to see everything: more actors and larger sizes, all features, and enough waiting. Simple ones
+come first, since failures are shrunk towards them.
+"""
+
+from typing import Final, NamedTuple
+
+from forebay_spec.bounds import FEATURES, QUICK, Bounds, Request
+from forebay_spec.kernel import Closing
+
+from forebay_models.adapters.records import StorageKind
+
+_BOTH: Final = (Closing.DRAINING, Closing.STOPPED)
+_LEASES: Final = (Request("lease", 1, 1), Request("lease", 2, 2), Request("lease", 3, 1))
+
+_WIDE: Final = (
+    Bounds(
+        name="few",
+        capacity=3,
+        producers=("p1", "p2"),
+        readers=("c1", "c2"),
+        write_sizes=(1, 2, 3),
+        requests=(Request("plain", 1, 1), Request("plain", 2, 1), Request("plain", 3, 3)),
+        token_of=(("p1", "t1"), ("c1", "t2")),
+        features=FEATURES,
+        closings=_BOTH,
+    ),
+    Bounds(
+        name="crowd",
+        capacity=4,
+        uses=2,
+        producers=("p1", "p2", "p3"),
+        readers=("c1", "c2"),
+        write_sizes=(1, 2, 4),
+        requests=(Request("plain", 1, 1), Request("plain", 3, 2), Request("lease", 2, 1)),
+        token_of=(("p1", "t1"), ("p2", "t1"), ("c1", "t2")),
+        features=FEATURES,
+        closings=_BOTH,
+    ),
+    Bounds(
+        name="lenders",
+        capacity=3,
+        uses=2,
+        producers=("p1", "x1"),
+        readers=("x1", "c1"),
+        write_sizes=(1, 2),
+        requests=(Request("plain", 2, 2), *_LEASES),
+        token_of=(("x1", "t1"),),
+        features=FEATURES,
+        closings=(Closing.DRAINING,),
+    ),
+    Bounds(
+        name="dice",
+        capacity=4,
+        uses=3,
+        order="random",
+        producers=("p1", "p2"),
+        readers=("c1", "c2"),
+        write_sizes=(1, 3),
+        requests=(Request("plain", 1, 1), Request("plain", 3, 1), Request("lease", 2, 2)),
+        token_of=(("p1", "t1"), ("p2", "t1"), ("c1", "t1"), ("c2", "t1")),
+        features=FEATURES,
+        closings=_BOTH,
+    ),
+    Bounds(
+        name="dice-lenders",
+        capacity=2,
+        order="random",
+        producers=("p1", "x1"),
+        readers=("x1", "c1"),
+        write_sizes=(1, 2),
+        requests=(Request("plain", 1, 1), Request("lease", 1, 1), Request("lease", 2, 2)),
+        features=FEATURES,
+    ),
+)
+
+BOUNDS: Final = (*QUICK.values(), *_WIDE)
+
+
+class Setting(NamedTuple):
+    """What one example runs with."""
+
+    bounds: Bounds
+    storage: StorageKind
+    seed: int
+
+    def line(self) -> str:
+        """Return the setting on one line."""
+        name = self.bounds.name
+        return f"{name}: {self.bounds.line()}; {self.storage} storage, seed {self.seed}"

@@ -1,0 +1,71 @@
+"""What every check reports: a verdict, within which bounds, with which figures.
+
+A verdict alone is easily read as more than was shown. So an outcome always carries the bounds that
+it holds within, and "could not tell" is a verdict of its own that never counts as a pass. The
+values of the verdicts are the exit codes of the command line.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+
+Figure = int | float | str
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+
+
+class Verdict(IntEnum):
+    """How a check ended; the value is the exit code."""
+
+    HOLDS = 0
+    VIOLATED = 1
+    COULD_NOT_RUN = 2
+    INCONCLUSIVE = 3
+
+    @property
+    def words(self) -> str:
+        """The verdict as it is shown to people."""
+        return self.name.lower().replace("_", " ")
+
+
+# The first of these that occurs decides the exit code of a whole command.
+_WORST_FIRST = (Verdict.VIOLATED, Verdict.COULD_NOT_RUN, Verdict.INCONCLUSIVE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """The result of one check.
+
+    `name` is unique within a command, such as "tlc writers". `bounds` says in one line what the
+    verdict is limited to. `figures` are counts such as states and edges. `seconds` is the time
+    taken. `detail` is plain text: a counterexample as a table, or why the check could not run.
+    """
+
+    name: str
+    verdict: Verdict
+    bounds: str
+    figures: Mapping[str, Figure]
+    seconds: float
+    detail: str = ""
+
+    def as_json(self) -> dict[str, Json]:
+        """Return the outcome as one JSON object; the verdict goes by its lower-case name."""
+        return {
+            "name": self.name,
+            "verdict": self.verdict.name.lower(),
+            "bounds": self.bounds,
+            "figures": dict(self.figures),
+            "seconds": round(self.seconds, 3),
+            "detail": self.detail,
+        }
+
+
+def worst(outcomes: Iterable[Outcome]) -> Verdict:
+    """Return the verdict of several outcomes together.
+
+    A violation beats a check that could not run, which beats an inconclusive one. Without any
+    outcome nothing was checked, which is `COULD_NOT_RUN`.
+    """
+    verdicts = {outcome.verdict for outcome in outcomes}
+    if not verdicts:
+        return Verdict.COULD_NOT_RUN
+    return next((verdict for verdict in _WORST_FIRST if verdict in verdicts), Verdict.HOLDS)

@@ -1,0 +1,25 @@
+"""Runs a few checks at once, and leaves none behind when it is interrupted."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+
+from forebay_models.outcome import Outcome
+from forebay_models.tlc.runner import TlcRunner
+
+AT_ONCE = 2  # Java and Python both use a core for each
+
+
+def run_with(runner: TlcRunner, checks: Sequence[Callable[[TlcRunner], Outcome]]) -> list[Outcome]:
+    """Run the checks, `AT_ONCE` at a time, and return their outcomes in the order given.
+
+    Whatever ends it early (an interrupt, an error in a check), the processes of `runner` are killed
+    first, since the threads of the pool wait for them.
+    """
+    with ThreadPoolExecutor(AT_ONCE) as pool, runner:
+        futures = [pool.submit(check, runner) for check in checks]
+        try:
+            wait(futures, return_when=FIRST_EXCEPTION)
+            return [future.result() for future in futures if not future.cancelled()]
+        finally:
+            for future in futures:
+                future.cancel()

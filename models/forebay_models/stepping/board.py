@@ -1,0 +1,189 @@
+"""Where every driven thread is, and the handing over between it and whoever drives it.
+
+A test of threads that hopes for the right moment proves little and fails now and then. Here a
+thread runs only while the driver waits for it, and it runs to a stop that has a name: parked at a
+labelled point, asleep in the monitor, or at the end of its call. Then every run with the same
+choices is the same run, and each step is one critical section of the library.
+
+Every wait of the driver is bounded: a thread that comes to no stop is reported, with its stack.
+"""
+
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+PATIENCE: Final = 20.0
+"""Seconds within which a thread has to come to a stop; it needs some microseconds."""
+
+Calls = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Parked:
+    """The thread stands at a labelled point."""
+
+    label: str
+
+    def __str__(self) -> str:
+        return f'parked at "{self.label}"'
+
+
+@dataclass(frozen=True)
+class Asleep:
+    """The thread sleeps until the monitor's sequence differs from `seen`."""
+
+    seen: int
+
+    def __str__(self) -> str:
+        return "asleep"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The thread is in no call; the last one returned `value` or raised `error`."""
+
+    value: object = None
+    error: BaseException | None = None
+
+    def __str__(self) -> str:
+        if self.error is not None:
+            return f"out of its call with {type(self.error).__name__}: {self.error}"
+        return "out of its call, without an error"
+
+
+Stop = Parked | Asleep | Ended
+
+
+class Stuck(AssertionError):
+    """A thread came to no stop in time."""
+
+
+class Released(BaseException):
+    """Ends the wait of a thread that nobody drives any more."""
+
+
+@dataclass(eq=False)
+class Seat:
+    """What the driver and one thread tell each other.
+
+    Attributes:
+        name: the actor's name.
+        stop: where the thread stands; None while it runs.
+        stops: the labels at which it parks, as long as nothing else is said.
+        injected: exceptions that it raises at these labels, each once.
+        ahead: seconds that its clock is ahead of everybody's.
+        gate: what it waits for while it is parked.
+        seen: the sequence that it wants to differ while it is asleep.
+        bell: what it waits for while it is asleep.
+        bell_sequence: the monitor's sequence when it went to sleep.
+    """
+
+    name: str
+    stop: Stop | None = field(default_factory=Ended)
+    stops: frozenset[str] = frozenset()
+    injected: dict[str, BaseException] = field(default_factory=dict)
+    ahead: float = 0.0
+    gate: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    seen: int = 0
+    bell: threading.Lock | None = None
+    bell_sequence: int = 0
+
+
+class Board:
+    """The seats of all driven threads.
+
+    Args:
+        patience: seconds within which a thread has to come to a stop.
+    """
+
+    def __init__(self, patience: float = PATIENCE) -> None:
+        self.changed = threading.Condition()
+        self.released = False
+        self._patience = patience
+        self._seats: dict[int, Seat] = {}
+
+    def register(self, seat: Seat) -> None:
+        """Give the current thread a seat; threads without one are not driven."""
+        with self.changed:
+            self._seats[threading.get_ident()] = seat
+
+    def seat(self) -> Seat | None:
+        """Return the seat of the current thread, if it has one."""
+        return self._seats.get(threading.get_ident())
+
+    def seats(self) -> list[Seat]:
+        """Return all seats."""
+        return list(self._seats.values())
+
+    def name_of(self, thread: int) -> str:
+        """Return the name of the thread with that identity."""
+        seat = self._seats.get(thread)
+        return f"?{thread}" if seat is None else seat.name
+
+    def arrive(self, seat: Seat, stop: Stop | None) -> None:
+        """Say where the seat's thread stands; called by that thread."""
+        with self.changed:
+            seat.stop = stop
+            self.changed.notify_all()
+
+    def pass_point(self, seat: Seat, label: str) -> None:
+        """Park at a label if the driver wants that, and raise what it has put there."""
+        if label in seat.stops and not self.released:
+            self.arrive(seat, Parked(label))
+            seat.gate.acquire()
+        error = seat.injected.pop(label, None)
+        if error is not None:
+            raise error
+
+    def release(
+        self,
+        seat: Seat,
+        stops: frozenset[str] | None = None,
+        injected: Mapping[str, BaseException] | None = None,
+    ) -> None:
+        """Let a parked thread go on, perhaps with other stops or with exceptions on its way."""
+        with self.changed:
+            if not isinstance(seat.stop, Parked):
+                raise AssertionError(f"{seat.name} is not parked but {seat.stop}")
+            if stops is not None:
+                seat.stops = stops
+            seat.injected.update(injected or {})
+            seat.stop = None
+        seat.gate.release()
+
+    def wait_for(self, seat: Seat, settled: Callable[[Stop], bool]) -> Stop:
+        """Wait until a thread stands still; `settled` tells of a stop whether it will last.
+
+        Raises:
+            Stuck: it did not in time.
+        """
+
+        def stands() -> bool:
+            return seat.stop is not None and settled(seat.stop)
+
+        with self.changed:
+            if self.changed.wait_for(stands, self._patience) and seat.stop is not None:
+                return seat.stop
+            was = seat.stop
+        raise Stuck(
+            f"{seat.name} came to no stop within {self._patience:g} s; it is "
+            f"{'running' if was is None else was}\n{self._stack_of(seat)}"
+        )
+
+    def release_all(self) -> None:
+        """Park nobody from now on, and let everybody go who is parked."""
+        with self.changed:
+            self.released = True
+            for seat in self._seats.values():
+                if isinstance(seat.stop, Parked):
+                    seat.stop = None
+                    seat.gate.release()
+
+    def _stack_of(self, seat: Seat) -> str:
+        frames = sys._current_frames()
+        threads = [thread for thread, its in self._seats.items() if its is seat]
+        stacks = [traceback.format_stack(frames[thread]) for thread in threads if thread in frames]
+        return "".join(line for stack in stacks for line in stack)

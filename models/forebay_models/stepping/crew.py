@@ -1,0 +1,89 @@
+"""All threads of one example: one for each actor, and one for those who belong to nobody.
+
+Everything here is done by the driver: start a call, let a thread go on, wake all sleepers for no
+reason; each time it waits until the thread stands still again. What a thread does to the others
+meanwhile, such as waking them, has happened when it stands still.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, TypeVar
+
+from forebay_models.stepping.board import Board, Calls, Ended, Parked, Stop
+from forebay_models.stepping.monitor import DOZING, SteppedMonitor
+from forebay_models.stepping.worker import Worker
+
+OUTSIDE: Final = "outside"
+T = TypeVar("T")
+
+
+class Crew:
+    """The threads of some actors around one monitor.
+
+    Args:
+        names: the actors.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.board = Board()
+        self.monitor = SteppedMonitor(self.board)
+        self._workers = {name: Worker(self.board, name) for name in (*names, OUTSIDE)}
+
+    def idle(self, name: str) -> bool:
+        """Tell whether a thread is in no call."""
+        return self._workers[name].idle
+
+    def where(self, name: str) -> Stop:
+        """Return where a thread stands, once it stands still."""
+        return self.monitor.settle(self._workers[name].seat)
+
+    def start(self, name: str, call: Calls, stops: frozenset[str] = frozenset()) -> Stop:
+        """Make a call in a thread and return its first stop."""
+        self._workers[name].start(call, stops)
+        return self.where(name)
+
+    def go_on(
+        self,
+        name: str,
+        stops: frozenset[str] | None = None,
+        injected: Mapping[str, BaseException] | None = None,
+    ) -> Stop:
+        """Let a parked thread go on and return its next stop; see `Board.release`."""
+        self.board.release(self._workers[name].seat, stops, injected)
+        return self.where(name)
+
+    def lie_down(self, name: str) -> Stop:
+        """Let a thread that stands just before its sleep fall asleep; others stay where they are.
+
+        It will not stop there again.
+        """
+        stop = self.where(name)
+        if stop != Parked(DOZING):
+            return stop
+        return self.go_on(name, self._workers[name].seat.stops - {DOZING})
+
+    def rouse(self, name: str, ahead: float = 0.0) -> Stop:
+        """Wake all sleepers for no reason, with one thread's clock put forward; returns its stop.
+
+        Args:
+            name: that thread.
+            ahead: seconds.
+        """
+        self.lie_down(name)
+        self._workers[name].seat.ahead += ahead
+        self.monitor.rouse()
+        return self.where(name)
+
+    def outside(self, call: Callable[[], T], name: str = OUTSIDE) -> T:
+        """Return what a call returns that runs to its end at once, or raise what it raises."""
+        results: list[T] = []
+        stop = self.start(name, lambda: results.append(call()))
+        if not isinstance(stop, Ended):
+            raise AssertionError(f"{name} should have run to its end, but it is {stop}")
+        if stop.error is not None:
+            raise stop.error
+        return results[0]
+
+    def end(self) -> list[str]:
+        """Drive nobody any more, end all calls and threads, and return who does not end."""
+        self.monitor.release_all()
+        return [name for name, worker in self._workers.items() if not worker.end()]

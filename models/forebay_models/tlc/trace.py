@@ -1,0 +1,113 @@
+"""Turns a counterexample of TLC into steps for a table.
+
+TLC names the action of a step but neither its parameters nor who takes it. Both are read off the
+step itself: the actor is the one whose ticket, slots or hold change, and the table shows each entry
+of a variable that changes, so that the parameters can be seen. This works for faulty actions too,
+which no specification knows.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from forebay_models.tables import Step, changes, steps_table
+from forebay_models.tlc.messages import Report, TraceState
+from forebay_models.tlc.values import BadValue, Function, Value, parse, show
+
+
+def counterexample(report: Report) -> str:
+    """Return the trace of a report as a plain-text table, with what becomes of it at the end."""
+    if not report.trace:
+        return ""
+    table = steps_table(steps_of(report.trace))
+    if report.loop is None:
+        return table
+    if report.loop == report.trace[-1].number:
+        return f"{table}\nand then nothing happens any more"
+    return f"{table}\nand then again from step {report.loop - 1} on, for ever"
+
+
+def steps_of(trace: Sequence[TraceState]) -> list[Step]:
+    """Return a step for each state; the first is the initial state."""
+    steps = []
+    before: Mapping[str, Value] | None = None
+    for state in trace:
+        after = {name: _parsed(text) for name, text in state.variables.items()}
+        if before is None:
+            steps.append(Step("initially", None, changes(None, _lines(after))))
+        else:
+            actor, parameters = _who(before, after)
+            label = f"{state.action}({','.join(parameters)})" if parameters else state.action
+            steps.append(Step(label, actor, changes(_lines(before), _lines(after))))
+        before = after
+    return steps
+
+
+def _parsed(text: str) -> Value:
+    """Return the value, or the text itself where it is no value that we can read."""
+    try:
+        return parse(text)
+    except BadValue:
+        return text
+
+
+def _lines(variables: Mapping[str, Value]) -> dict[str, str]:
+    """Return a text for each variable, or for each entry of one that is a function."""
+    lines = {}
+    for name, value in variables.items():
+        if isinstance(value, Function) and value:
+            lines.update({f"{name}[{show(key)}]": show(item) for key, item in value.items()})
+        else:
+            lines[name] = show(value)
+    return lines
+
+
+def _who(
+    before: Mapping[str, Value], after: Mapping[str, Value]
+) -> tuple[str | None, tuple[str, ...]]:
+    """Return the actor of a step and what of its parameters can be told.
+
+    A new ticket or hold tells the sizes of the call; a hold that changes or leaves is named by its
+    position. A step that changes nothing of any actor belongs to none.
+    """
+    tickets_before, tickets = _records(before, "tickets"), _records(after, "tickets")
+    holds_before, holds = _records(before, "holds"), _records(after, "holds")
+    if gone := _first_difference(tickets_before, tickets, "actor"):
+        return gone[1], (gone[1],)
+    if len(tickets) > len(tickets_before):
+        new = tickets[-1]
+        sizes = ("n",) if new.get("kind") == "write" else ("kind", "n", "m")
+        return str(new.get("actor")), tuple(show(new[key]) for key in ("actor", *sizes))
+    if len(holds) > len(holds_before):
+        owner = str(holds[-1].get("owner"))
+        return owner, (owner,)
+    if ended := _first_difference(holds_before, holds, "owner"):
+        return ended[1], (str(ended[0]),)
+    for position, (old, new) in enumerate(zip(holds_before, holds, strict=False)):
+        if old.get("state") != new.get("state"):
+            return str(new.get("owner")), (str(position),)
+    filling_before, filling = before.get("filling"), after.get("filling")
+    if isinstance(filling_before, Function) and isinstance(filling, Function):
+        for actor, batch in filling.items():
+            old_batch = filling_before.get(actor)
+            if batch != old_batch:
+                size = (show(len(batch)),) if isinstance(batch, tuple) and batch else ()
+                return str(actor), (str(actor), *size)
+    return None, ()
+
+
+def _records(variables: Mapping[str, Value], name: str) -> list[Function]:
+    value = variables.get(name)
+    if not isinstance(value, tuple):
+        return []
+    return [item for item in value if isinstance(item, Function)]
+
+
+def _first_difference(
+    before: Sequence[Function], after: Sequence[Function], key: str
+) -> tuple[int, str] | None:
+    """Return position and actor of the entry that left, if one did."""
+    if len(after) >= len(before):
+        return None
+    for position, entry in enumerate(before):
+        if position == len(after) or entry.get(key) != after[position].get(key):
+            return position, str(entry.get(key))
+    return None

@@ -1,0 +1,77 @@
+"""Shows outcomes: a table for people, one JSON document for programs.
+
+Counterexamples come before the table, so that the verdicts are the last thing on the screen.
+"""
+
+import json
+from collections.abc import Sequence
+
+from forebay_models.outcome import Figure, Json, Outcome, Verdict, worst
+
+_COLOURS = {
+    Verdict.HOLDS: "green",
+    Verdict.VIOLATED: "bold red",
+    Verdict.COULD_NOT_RUN: "magenta",
+    Verdict.INCONCLUSIVE: "yellow",
+}
+
+
+def report(outcomes: Sequence[Outcome], *, command: str, as_json: bool) -> Verdict:
+    """Print the outcomes to standard output and return their verdict together.
+
+    `command` is what was run, such as "check tlc"; it stands in the JSON document.
+    """
+    verdict = worst(outcomes)
+    if as_json:
+        print(json.dumps(document(outcomes, command=command), indent=2))
+        return verdict
+    for outcome in outcomes:
+        if outcome.detail:
+            print(f"{outcome.name}: {outcome.verdict.words}\n{outcome.detail}\n")
+    _print_table(outcomes)
+    return verdict
+
+
+def document(outcomes: Sequence[Outcome], *, command: str) -> dict[str, Json]:
+    """Return the outcomes as one JSON object: command, verdict, exit code, and each outcome."""
+    verdict = worst(outcomes)
+    return {
+        "command": command,
+        "verdict": verdict.name.lower(),
+        "exit_code": int(verdict),
+        "outcomes": [outcome.as_json() for outcome in outcomes],
+    }
+
+
+def _print_table(outcomes: Sequence[Outcome]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("check", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("bounds", overflow="fold")
+    table.add_column("figures", overflow="fold")
+    table.add_column("seconds", justify="right", no_wrap=True)
+    for outcome in outcomes:
+        table.add_row(
+            Text(outcome.name),
+            Text(outcome.verdict.words, style=_COLOURS[outcome.verdict]),
+            Text(outcome.bounds),
+            Text(", ".join(_figure(name, value) for name, value in outcome.figures.items())),
+            f"{outcome.seconds:.1f}",
+        )
+    verdict = worst(outcomes)
+    console = Console()
+    # Without a terminal the width would be 80 columns, too few for five of them.
+    console.print(table, width=None if console.is_terminal else 140)
+    held = sum(outcome.verdict is Verdict.HOLDS for outcome in outcomes)
+    sentence = f"{held} of {len(outcomes)} hold within the bounds named; verdict: {verdict.words}"
+    console.print(Text(sentence, style=_COLOURS[verdict]))
+
+
+def _figure(name: str, value: Figure) -> str:
+    if isinstance(value, str):
+        return f"{name} {value}"
+    return f"{value:,} {name}" if isinstance(value, int) else f"{value:.3g} {name}"

@@ -1,0 +1,44 @@
+"""The pictures in the documentation are those that the specification gives today."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def drawing() -> ModuleType:
+    spec = importlib.util.spec_from_file_location(
+        "draw_state_machine", ROOT / "docs/tools/draw_state_machine.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_committed_pictures_are_up_to_date(drawing: ModuleType) -> None:
+    drawn: dict[str, str] = drawing.pictures()
+    assert sorted(drawn) == ["call-life.svg", "slot-life.svg"]
+    for name, text in drawn.items():
+        committed = (ROOT / "docs/assets" / name).read_text(encoding="utf-8")
+        assert committed == text, f"{name} is out of date: run `make picture`"
+
+
+def test_a_state_without_a_box_is_an_error(drawing: ModuleType) -> None:
+    arrow = drawing.Arrow("free", "no such box", ("Admit",))
+    with pytest.raises(KeyError, match="no such box"):
+        drawing.picture("title", drawing.SLOT_PLACES, [arrow])
+
+
+def test_the_life_of_a_slot_is_a_cycle(drawing: ModuleType) -> None:
+    slots, _ = drawing.arrows()
+    ways = {(arrow.start, arrow.end): arrow.actions for arrow in slots}
+    assert ways["free", "filling"] == ("Admit", "Arrive")
+    assert ways["filling", "sampleable"] == ("Publish",)
+    assert ways["spent, held", "free"] == ("Deliver",)
+    assert ("filling", "spent, held") not in ways

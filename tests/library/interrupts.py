@@ -1,0 +1,101 @@
+"""Interrupts at every place where the interpreter can run a signal handler.
+
+CPython looks for signals when a call into Python or C has returned, when a function begins and when
+a loop jumps back; nowhere else. `interrupted` runs an action and raises KeyboardInterrupt at the
+n-th of these places inside the library, so that a test can go through all of them.
+"""
+
+import dis
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from types import CodeType, FrameType, TracebackType
+
+import forebay
+
+LIBRARY = str(Path(forebay.__file__).parent)
+_CALLS = {"CALL", "CALL_FUNCTION_EX", "CALL_KW", "CALL_INTRINSIC_1"}
+_STARTS = {"RESUME", "JUMP_BACKWARD"}
+
+
+@cache
+def _operations(code: CodeType) -> dict[int, str]:
+    return {step.offset: step.opname for step in dis.get_instructions(code)}
+
+
+class Interrupts:
+    """Raises KeyboardInterrupt at chosen places, counted from the start or from the last one.
+
+    Attributes:
+        raised: how many interrupts there were.
+        handler: what runs at the places instead of raising, if anything.
+    """
+
+    def __init__(self, places: list[int], handler: Callable[[], None] | None = None) -> None:
+        self.raised = 0
+        self._places = places
+        self._handler = handler
+        self._seen = 0
+        self._last: dict[int, str] = {}
+
+    def __enter__(self) -> "Interrupts":
+        self._before = sys.gettrace()
+        sys.settrace(self._trace)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        sys.settrace(self._before)
+
+    def _trace(self, frame: FrameType, event: str, argument: object) -> "_Trace | None":
+        if not frame.f_code.co_filename.startswith(LIBRARY):
+            return None
+        frame.f_trace_opcodes = True
+        frame.f_trace_lines = False
+        return self._step
+
+    def _step(self, frame: FrameType, event: str, argument: object) -> "_Trace":
+        if event != "opcode":
+            return self._step
+        name = _operations(frame.f_code).get(frame.f_lasti, "")
+        before = self._last.get(id(frame), "")
+        self._last[id(frame)] = name
+        if before in _CALLS or name in _STARTS:
+            self._reach()
+        return self._step
+
+    def _reach(self) -> None:
+        if self.raised == len(self._places):
+            return
+        if self._seen < self._places[self.raised]:
+            self._seen += 1
+            return
+        self._seen = 0
+        self.raised += 1
+        if self._handler is None:
+            raise KeyboardInterrupt
+        self._handler()
+
+
+_Trace = Callable[[FrameType, str, object], object]
+
+
+def interrupted(action: Callable[[], object], *places: int) -> bool | None:
+    """Run an action with interrupts at these places.
+
+    Returns:
+        Whether KeyboardInterrupt came out, or None if there are not as many places.
+    """
+    interrupts = Interrupts(list(places))
+    escaped = False
+    try:
+        with interrupts:
+            action()
+    except KeyboardInterrupt:
+        escaped = True
+    return escaped if interrupts.raised == len(places) else None

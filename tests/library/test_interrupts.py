@@ -1,0 +1,127 @@
+"""KeyboardInterrupt at any place: nothing half done, no ticket left, no lock held.
+
+The tests go through every place in the library where a signal handler can raise, and through many
+pairs of places, so that the clean-up is interrupted too.
+"""
+
+import contextlib
+import itertools
+from collections.abc import Callable
+
+import pytest
+from forebay import AdmissionTimeout, BlockingReplayBuffer, SampleTimeout
+from forebay._monitor import ThreadMonitor
+
+from tests.library.interrupts import Interrupts, interrupted
+from tests.library.support import Slots, assert_consistent, ledger_of
+
+
+class Plain(ThreadMonitor):
+    """The production monitor with naps that end at once, so that waits cost no time."""
+
+    def __init__(self) -> None:
+        super().__init__(nap=1e-4)
+        self.now = 0.0
+
+    def clock(self) -> float:
+        self.now += 0.25
+        return self.now
+
+
+def make(order: str, uses: int) -> BlockingReplayBuffer:
+    buffer = BlockingReplayBuffer(
+        Slots(4),
+        order="fifo" if order == "fifo" else "random",
+        consume_after_n_samples=uses,
+        seed=0,
+        monitor=Plain(),
+    )
+    buffer.extend([1, 2])
+    return buffer
+
+
+def expire(call: Callable[[], object]) -> None:
+    with contextlib.suppress(AdmissionTimeout, SampleTimeout):
+        call()
+
+
+def lease_and_fail(buffer: BlockingReplayBuffer) -> None:
+    with contextlib.suppress(ArithmeticError), buffer.lease(1):
+        raise ArithmeticError
+
+
+def lease_and_commit(buffer: BlockingReplayBuffer) -> None:
+    with buffer.lease(1):
+        pass
+
+
+ACTIONS: dict[str, Callable[[BlockingReplayBuffer], object]] = {
+    "extend": lambda buffer: buffer.extend([3]),
+    "extend that expires": lambda buffer: expire(lambda: buffer.extend([3, 4, 5], timeout=2)),
+    "sample": lambda buffer: buffer.sample(2),
+    "sample that expires": lambda buffer: expire(lambda: buffer.sample(4, timeout=2)),
+    "lease": lease_and_commit,
+    "lease that is released": lease_and_fail,
+    "empty": lambda buffer: buffer.empty(),
+    "shutdown": lambda buffer: buffer.shutdown(),
+}
+OUTCOMES = {
+    "extend": {2, 3},
+    "extend that expires": {2},
+    "sample": {0, 2},
+    "sample that expires": {2},
+    "lease": {1, 2},
+    "lease that is released": {2},
+    "empty": {0, 2},
+    "shutdown": {2},
+}
+
+
+def lengths_after_interrupts(
+    order: str, uses: int, action: str, *later: int
+) -> tuple[int, set[int]]:
+    """Interrupt an action at each place in turn; return how many there were, and the lengths."""
+    lengths = set()
+    for place in itertools.count():
+        buffer = make(order, uses)
+        escaped = interrupted(lambda buffer=buffer: ACTIONS[action](buffer), place, *later)
+        if escaped is None:
+            return place, lengths
+        ledger = ledger_of(buffer)
+        assert ledger.tickets() == [], place
+        assert ledger.holds() == [], place
+        assert ledger.fillings() == {}, place
+        assert_consistent(buffer)
+        lengths.add(len(buffer))
+    raise AssertionError("unreachable")
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize("order", ["fifo", "random"])
+def test_an_interrupt_at_any_place_leaves_all_or_nothing(order: str, action: str) -> None:
+    places, lengths = lengths_after_interrupts(order, 1, action)
+    assert places > 20
+    assert lengths == OUTCOMES[action]
+
+
+@pytest.mark.parametrize("action", ["extend", "sample", "lease", "lease that is released"])
+@pytest.mark.parametrize("later", [0, 1, 2, 3, 5, 8, 13, 21])
+def test_a_second_interrupt_during_the_clean_up_changes_nothing(action: str, later: int) -> None:
+    places, lengths = lengths_after_interrupts("fifo", 1, action, later)
+    assert places > 20
+    assert lengths <= OUTCOMES[action]
+
+
+def test_a_token_can_be_set_wherever_a_signal_handler_can_run() -> None:
+    """L04: the handler runs in the thread that holds the lock, or that is about to sleep."""
+    for place in itertools.count():
+        buffer = make("fifo", 1)
+        token = buffer.cancel_token()
+        handler = Interrupts([place], token.set)
+        with handler, contextlib.suppress(SampleTimeout):
+            outcome = pytest.raises(Exception, buffer.sample, 4, cancel_event=token, timeout=50)
+        if not handler.raised:
+            assert place > 50
+            return
+        assert type(outcome.value).__name__ == "Cancelled"
+        assert len(buffer) == 2

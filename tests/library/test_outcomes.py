@@ -1,0 +1,546 @@
+"""The table "What callers see" of the design, entry by entry, and the precedence of outcomes."""
+
+import queue
+import sys
+import threading
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from forebay import (
+    AdmissionTimeout,
+    BlockingReplayBuffer,
+    Cancelled,
+    LimitReached,
+    Limits,
+    MutualWait,
+    PeerLost,
+    SampleTimeout,
+    ShutDown,
+)
+
+from tests.library.support import (
+    Stage,
+    assert_consistent,
+    ledger_of,
+    make,
+    patience,
+    result,
+    snapshot,
+)
+
+
+def test_a_batch_larger_than_capacity_is_refused_at_once() -> None:
+    """L18."""
+    buffer = make(4)
+    before = snapshot(buffer)
+    with pytest.raises(ValueError, match="5 records is larger than the capacity of 4"):
+        buffer.extend(list(range(5)))
+    assert snapshot(buffer) == before
+    assert buffer.stats().blocked_calls == 0
+
+
+def test_a_batch_size_larger_than_capacity_is_refused_at_once() -> None:
+    """L18."""
+    buffer = make(4)
+    with pytest.raises(ValueError, match="batch_size 5 is larger than the capacity of 4"):
+        buffer.sample(5)
+    with pytest.raises(ValueError, match="larger than the capacity"):
+        make(4, batch_size=5)
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_sizes_below_one_are_refused(size: int) -> None:
+    """L40."""
+    buffer = make(4)
+    buffer.extend([1, 2, 3])
+    with pytest.raises(ValueError, match="at least 1"):
+        buffer.sample(size)
+    with pytest.raises(ValueError, match="at least 1"):
+        buffer.lease(size)
+    assert len(buffer) == 3
+
+
+def test_sample_of_more_than_there_is_waits() -> None:
+    """L40: `sample(10)` of 3."""
+    stage = Stage()
+    buffer = make(12, stage)
+    buffer.extend([1, 2, 3])
+    with patience() as start:
+        reading = start(lambda: buffer.sample(10))
+        stage.await_sleepers(1)
+        assert buffer.stats().waiting_readers == 1
+        buffer.extend(list(range(4, 11)))
+        assert result(reading) == list(range(1, 11))
+
+
+@pytest.mark.parametrize("size", [True, 1.0, "2"])
+def test_sizes_that_are_no_integers_are_refused(size: object) -> None:
+    with pytest.raises(TypeError, match="batch_size must be an int"):
+        make(4).sample(size)  # type: ignore[call-overload]  # wrong on purpose
+
+
+def test_numpy_integers_are_sizes() -> None:
+    buffer = make(4)
+    buffer.extend([1, 2])
+    assert buffer.sample(np.int64(2)) == [1, 2]  # type: ignore[call-overload]  # an __index__
+
+
+def test_at_least_lies_between_one_and_the_batch_size() -> None:
+    buffer = make(4)
+    with pytest.raises(ValueError, match="at_least 3 is larger than the batch size of 2"):
+        buffer.sample(2, at_least=3)
+    with pytest.raises(ValueError, match="at_least must be at least 1"):
+        buffer.sample(2, at_least=0)
+
+
+def test_a_batch_size_is_needed() -> None:
+    with pytest.raises(ValueError, match="pass batch_size"):
+        make(4).sample()
+
+
+def test_an_empty_batch_is_a_no_op() -> None:
+    stage = Stage()
+    buffer = make(2, stage)
+    buffer.extend([1, 2])
+    before, wakes = snapshot(buffer), stage.wakes
+    index = buffer.extend([])
+    assert index.tolist() == []
+    assert str(index.dtype) == "torch.int64"
+    assert snapshot(buffer) == before
+    assert stage.wakes == wakes
+    assert buffer.stats().admitted_batches == 1
+
+
+def test_an_empty_batch_is_refused_by_a_closed_buffer_and_a_set_token() -> None:
+    buffer = make(2)
+    token = buffer.cancel_token()
+    token.set()
+    with pytest.raises(Cancelled):
+        buffer.extend([], cancel_event=token)
+    buffer.shutdown()
+    with pytest.raises(ShutDown):
+        buffer.extend([], cancel_event=token)
+    assert (buffer.stats().cancellations, buffer.stats().refusals) == (1, 1)
+
+
+CALLS: dict[str, Callable[[BlockingReplayBuffer, object], object]] = {
+    "extend": lambda buffer, timeout: buffer.extend([9], timeout=timeout),  # type: ignore[arg-type]  # wrong on purpose
+    "sample": lambda buffer, timeout: buffer.sample(1, timeout=timeout),  # type: ignore[call-overload]  # wrong on purpose
+    "lease": lambda buffer, timeout: buffer.lease(1, timeout=timeout),  # type: ignore[arg-type]  # wrong on purpose
+    "writer": lambda buffer, timeout: buffer.writer(timeout=timeout),  # type: ignore[arg-type]  # wrong on purpose
+    "wait": lambda buffer, timeout: buffer.wait_until_sampleable(1, timeout=timeout),  # type: ignore[arg-type]  # wrong on purpose
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("timeout", [-1, -0.001, float("nan"), float("-inf")])
+def test_timeouts_that_are_no_durations_are_refused(call: str, timeout: float) -> None:
+    buffer = make(4)
+    with pytest.raises(ValueError, match="timeout must be None or at least 0 seconds"):
+        CALLS[call](buffer, timeout)
+    assert len(buffer) == 0
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("timeout", [True, False, "1", 1j, [1]])
+def test_timeouts_that_are_no_numbers_are_refused(call: str, timeout: object) -> None:
+    with pytest.raises(TypeError, match="timeout must be None or a number"):
+        CALLS[call](make(4), timeout)
+
+
+@pytest.mark.parametrize("timeout", [None, float("inf"), 1e300, sys.float_info.max])
+def test_endless_timeouts_wait_until_served(timeout: float | None) -> None:
+    """L07: a timeout beyond what the platform can wait is accepted as for ever."""
+    stage = Stage()
+    buffer = make(2, stage)
+    with patience() as start:
+        reading = start(lambda: buffer.sample(1, timeout=timeout))
+        stage.await_sleepers(1)
+        buffer.extend([7])
+        assert result(reading) == [7]
+        buffer.extend([1, 2])
+        writing = start(lambda: buffer.extend([3], timeout=timeout))
+        stage.await_sleepers(1)
+        assert buffer.sample(1) == [1]
+        assert result(writing).tolist() == [0]
+
+
+def test_timeout_zero_is_served_when_it_can_be_and_never_waits() -> None:
+    stage = Stage()
+    buffer = make(2, stage)
+    buffer.extend([1, 2], timeout=0)
+    with pytest.raises(AdmissionTimeout):
+        buffer.extend([3], timeout=0)
+    assert buffer.sample(2, timeout=0) == [1, 2]
+    with pytest.raises(SampleTimeout):
+        buffer.sample(1, timeout=0)
+    assert buffer.stats().blocked_calls == 0
+
+
+def test_timeout_zero_expires_behind_a_ticket_though_it_would_fit() -> None:
+    stage = Stage()
+    buffer = make(4, stage)
+    buffer.extend([1, 2, 3])
+    with patience() as start:
+        large = start(lambda: buffer.extend([4, 5]))
+        stage.await_sleepers(1)
+        with pytest.raises(AdmissionTimeout):
+            buffer.extend([6], timeout=0)
+        buffer.sample(1)
+        assert result(large).tolist() == [0, 3]
+
+
+def test_a_writers_timeout() -> None:
+    stage = Stage()
+    buffer = make(2, stage)
+    buffer.extend([1, 2])
+    before = snapshot(buffer)
+    with patience() as start:
+        writing = start(lambda: buffer.extend([3], timeout=5))
+        stage.await_sleepers(1)
+        stage.advance(4.75)
+        stage.await_sleepers(1)
+        assert not writing.done()
+        stage.advance(0.25)
+        with pytest.raises(AdmissionTimeout, match=r"within 5\.0 s; nothing was written") as caught:
+            result(writing)
+    assert isinstance(caught.value, queue.Full)
+    assert isinstance(caught.value, TimeoutError)
+    assert snapshot(buffer) == before
+    assert buffer.stats().timeouts == 1
+
+
+def test_a_readers_timeout() -> None:
+    stage = Stage()
+    buffer = make(2, stage)
+    buffer.extend([1])
+    before = snapshot(buffer)
+    with patience() as start:
+        reading = start(lambda: buffer.sample(2, timeout=5))
+        stage.await_sleepers(1)
+        stage.advance(5)
+        with pytest.raises(SampleTimeout, match=r"within 5\.0 s; nothing was consumed") as caught:
+            result(reading)
+    assert isinstance(caught.value, queue.Empty)
+    assert isinstance(caught.value, TimeoutError)
+    assert snapshot(buffer) == before
+
+
+def test_the_deadline_is_not_restarted_by_wake_ups() -> None:
+    """L07: five seconds are five seconds, however often the call is woken."""
+    stage = Stage()
+    buffer = make(2, stage)
+    with patience() as start:
+        reading = start(lambda: buffer.sample(1, timeout=5))
+        for _ in range(49):
+            stage.await_sleepers(1)
+            stage.advance(0.1)
+        stage.await_sleepers(1)
+        assert not reading.done()
+        stage.advance(0.2)
+        with pytest.raises(SampleTimeout):
+            result(reading)
+
+
+@pytest.mark.parametrize("when", ["before", "while it waits"])
+@pytest.mark.parametrize("kind", ["token", "event"])
+def test_cancelled(when: str, kind: str) -> None:
+    stage = Stage()
+    buffer = make(2, stage)
+    buffer.extend([1, 2])
+    event = buffer.cancel_token() if kind == "token" else threading.Event()
+    if when == "before":
+        event.set()
+        with pytest.raises(Cancelled):
+            buffer.sample(1, cancel_event=event)
+        with pytest.raises(Cancelled):
+            buffer.lease(1, cancel_event=event)
+    before = snapshot(buffer)
+    with patience() as start:
+        writing = start(lambda: buffer.extend([3], cancel_event=event))
+        if when != "before":
+            stage.await_sleepers(1)
+            event.set()
+            stage.advance(1)
+        with pytest.raises(Cancelled, match="a write of 1 record was cancelled") as caught:
+            result(writing)
+    assert not isinstance(caught.value, TimeoutError | ShutDown)
+    assert snapshot(buffer) == before
+
+
+def test_a_closed_buffer_refuses_writers_and_drains() -> None:
+    """L23: the last producer has finished; the rest is read, then it is over."""
+    stage = Stage()
+    buffer = make(4, stage, batch_size=2)
+    buffer.extend([1, 2, 3])
+    buffer.shutdown()
+    with pytest.raises(ShutDown, match="a write of 1 record was refused"):
+        buffer.extend([4])
+    assert buffer.sample() == [1, 2]
+    assert buffer.sample() == [3]
+    with pytest.raises(ShutDown, match="nothing is left") as caught:
+        buffer.sample()
+    assert isinstance(caught.value, RuntimeError)
+    shut_down: type[BaseException] | None = getattr(queue, "ShutDown", None)
+    assert shut_down is None or isinstance(caught.value, shut_down)
+
+
+def test_closing_at_once_refuses_readers_and_keeps_the_records() -> None:
+    buffer = make(4)
+    buffer.extend([1, 2, 3])
+    buffer.shutdown(immediate=True)
+    with pytest.raises(ShutDown):
+        buffer.sample(1)
+    assert len(buffer) == 3
+
+
+def test_shutdown_reaches_every_blocked_call() -> None:
+    stage = Stage()
+    buffer = make(2, stage)
+    buffer.extend([1])
+    with patience() as start:
+        calls = [start(lambda: buffer.extend([2, 3])), start(lambda: buffer.extend([4]))]
+        stage.await_sleepers(2)
+        buffer.shutdown(immediate=True)
+        for call in calls:
+            with pytest.raises(ShutDown):
+                result(call)
+    assert ledger_of(buffer).tickets() == []
+    assert buffer.stats().refusals == 2
+
+
+def test_draining_serves_a_waiting_reader_with_less_than_it_asked_for() -> None:
+    stage = Stage()
+    buffer = make(4, stage)
+    buffer.extend([1])
+    with patience() as start:
+        reading = start(lambda: buffer.sample(3))
+        stage.await_sleepers(1)
+        buffer.shutdown()
+        assert result(reading) == [1]
+
+
+def test_a_batch_admitted_before_the_shutdown_is_published_and_drained() -> None:
+    """Drainers wait for what is being filled."""
+    stage = Stage()
+    buffer = make(4, stage)
+    stage.at["admitted"] = buffer.shutdown
+    buffer.extend([1, 2])
+    assert buffer.sample(4) == [1, 2]
+
+
+def test_a_failure_reaches_every_call_with_its_cause() -> None:
+    stage = Stage()
+    buffer = make(2, stage)
+    cause = OSError("the disk is gone")
+    with patience() as start:
+        reading = start(lambda: buffer.sample(1))
+        stage.await_sleepers(1)
+        buffer.fail(cause)
+        with pytest.raises(PeerLost, match="the disk is gone") as caught:
+            result(reading)
+        assert caught.value.__cause__ is cause
+    buffer.fail(ValueError("a later failure changes nothing"))
+    calls: list[Callable[[], object]] = [
+        lambda: buffer.extend([1]),
+        lambda: buffer.extend([]),
+        lambda: buffer.sample(1),
+        lambda: buffer.lease(1),
+        lambda: list(buffer.available(1)),
+        lambda: buffer.writer(when_closed="discard").extend([1]),
+        lambda: buffer.wait_until_sampleable(1),
+    ]
+    for call in calls:
+        with pytest.raises(PeerLost) as caught:
+            call()
+        assert caught.value.__cause__ is cause
+
+
+def test_fail_takes_an_exception() -> None:
+    with pytest.raises(TypeError, match="the exception that is the cause"):
+        make(2).fail("broken")  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_a_transform_that_raises_returns_the_records() -> None:
+    """L36."""
+
+    def transform(batch: object) -> object:
+        raise KeyError("no such column")
+
+    buffer = make(4, transform=transform)
+    buffer.extend([1, 2, 3])
+    for _ in range(3):
+        with pytest.raises(KeyError, match="no such column"):
+            buffer.sample(2)
+    assert len(buffer) == 3
+    assert buffer.stats().returned == 6
+    buffer._transforms = ()
+    assert buffer.sample(3) == [1, 2, 3]
+    assert_consistent(buffer)
+
+
+def test_a_gather_that_raises_returns_the_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    buffer = make(4)
+    buffer.extend([1, 2])
+
+    def read(slots: object) -> object:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(buffer.storage, "read", read)
+        with pytest.raises(MemoryError):
+            buffer.sample(1)
+        with pytest.raises(MemoryError):
+            buffer.lease(1)
+    assert buffer.sample(2) == [1, 2]
+
+
+def test_a_copy_that_raises_gives_the_slots_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """L31: space was reserved, then the copy raises."""
+    buffer = make(4)
+    buffer.extend([1])
+    before = ledger_of(buffer).free_order()
+
+    def write(slots: object, rows: object) -> None:
+        raise OSError("broken")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(buffer.storage, "write", write)
+        with pytest.raises(OSError, match="broken"):
+            buffer.extend([2, 3])
+    assert ledger_of(buffer).free_order() == before
+    assert (len(buffer), buffer.stats().admitted, buffer.stats().filling) == (1, 1, 0)
+    assert buffer.extend([2, 3, 4]).tolist() == [1, 2, 3]
+
+
+def test_a_write_transform_that_leaves_nothing_is_a_no_op() -> None:
+    """L21: nothing is written, and nobody is woken."""
+    stage = Stage()
+    buffer = make(4, stage, write_transform=lambda batch: [])
+    gone = make(4, write_transform=lambda batch: None)
+    with patience() as start:
+        reading = start(lambda: buffer.sample(1, timeout=5))
+        stage.await_sleepers(1)
+        wakes = stage.wakes
+        assert buffer.extend([1, 2]).tolist() == []
+        assert stage.wakes == wakes
+        stage.advance(5)
+        with pytest.raises(SampleTimeout):
+            result(reading)
+    assert gone.extend([1, 2]).tolist() == []
+    assert (len(buffer), len(gone)) == (0, 0)
+
+
+def test_a_write_transform_that_raises_changes_nothing() -> None:
+    def refuse(batch: object) -> object:
+        raise ArithmeticError("no")
+
+    buffer = make(4, write_transform=refuse)
+    before = snapshot(buffer)
+    with pytest.raises(ArithmeticError):
+        buffer.extend([1])
+    assert snapshot(buffer) == before
+
+
+def test_tables_that_are_full_name_the_limit_before_any_effect() -> None:
+    buffer = make(4, limits=Limits(calls=2, tokens=1))
+    buffer.extend([1, 2, 3, 4])
+    leases = [buffer.lease(1), buffer.lease(1)]
+    before = snapshot(buffer)
+    with pytest.raises(LimitReached, match=r"limits=Limits\(calls=\.\.\.\)"):
+        buffer.sample(1)
+    with pytest.raises(LimitReached, match="2 calls wait, copy or hold a batch"):
+        buffer.extend([5])
+    assert snapshot(buffer) == before
+    for lease in leases:
+        lease.commit()
+    assert buffer.sample(2) == [3, 4]
+    token = buffer.cancel_token()
+    with pytest.raises(LimitReached, match=r"limits=Limits\(tokens=\.\.\.\)"):
+        buffer.cancel_token()
+    del token
+    assert not buffer.cancel_token().is_set()
+
+
+def test_a_pool_of_held_records_that_is_full_names_the_limit_before_any_effect() -> None:
+    buffer = make(2, consume_after_n_samples=3, limits=Limits(held=4))
+    buffer.extend([1, 2])
+    leases = [buffer.lease(2), buffer.lease(2)]
+    before = snapshot(buffer)
+    with pytest.raises(LimitReached, match=r"limits=Limits\(held=\.\.\.\)"):
+        buffer.sample(1)
+    assert snapshot(buffer) == before
+    leases.pop().commit()
+    assert buffer.sample(2) == [1, 2]
+    leases.pop().commit()
+
+
+def test_closing_comes_before_a_set_flag_which_comes_before_room() -> None:
+    """Precedence: closed, cancelled, served, mutual wait, timeout."""
+    buffer = make(4)
+    buffer.extend([1])
+    token = buffer.cancel_token()
+    token.set()
+    with pytest.raises(Cancelled):
+        buffer.extend([2], cancel_event=token, timeout=0)
+    with pytest.raises(Cancelled):
+        buffer.sample(1, cancel_event=token, timeout=0)
+    buffer.shutdown(immediate=True)
+    with pytest.raises(ShutDown):
+        buffer.extend([2], cancel_event=token, timeout=0)
+    with pytest.raises(ShutDown):
+        buffer.sample(1, cancel_event=token, timeout=0)
+
+
+def test_a_draining_buffer_cancels_readers_before_it_serves_them() -> None:
+    buffer = make(4)
+    buffer.extend([1])
+    token = buffer.cancel_token()
+    token.set()
+    buffer.shutdown()
+    with pytest.raises(Cancelled):
+        buffer.sample(1, cancel_event=token)
+    assert buffer.sample(1) == [1]
+    with pytest.raises(Cancelled):
+        buffer.sample(1, cancel_event=token)
+
+
+def test_arguments_are_checked_before_the_buffer_is_looked_at() -> None:
+    buffer = make(4)
+    buffer.shutdown(immediate=True)
+    with pytest.raises(ValueError, match="timeout"):
+        buffer.extend([1], timeout=-1)
+    with pytest.raises(ValueError, match="larger than the capacity"):
+        buffer.extend(list(range(9)))
+    with pytest.raises(TypeError, match="cancel_event"):
+        buffer.sample(1, cancel_event="now")  # type: ignore[call-overload]  # wrong on purpose
+
+
+def test_mutual_wait_names_the_sizes_and_the_capacity_that_would_do() -> None:
+    """Capacity 3, two records live, a writer of 2, a reader of 3."""
+    stage = Stage()
+    buffer = make(3, stage)
+    buffer.extend([1, 2])
+    with patience() as start:
+        writing = start(lambda: buffer.extend([3, 4], timeout=5))
+        stage.await_sleepers(1)
+        message = "writer of 2 records and a reader of 3 records .* capacity of 3, .* 4 would do"
+        with pytest.raises(MutualWait, match=message):
+            buffer.sample(3, timeout=0)
+        assert not writing.done()
+        assert buffer.sample(1) == [1]
+        assert result(writing).tolist() == [0, 2]
+
+
+def test_the_later_head_gives_way_whatever_its_deadline() -> None:
+    stage = Stage()
+    buffer = make(3, stage)
+    buffer.extend([1, 2])
+    with patience() as start:
+        reading = start(lambda: buffer.sample(3))
+        stage.await_sleepers(1)
+        with pytest.raises(MutualWait):
+            buffer.extend([3, 4])
+        buffer.extend([3])
+        assert result(reading) == [1, 2, 3]

@@ -1,0 +1,3 @@
+---- MODULE Bugs ----
+EXTENDS ReplayBufferProperties
+====

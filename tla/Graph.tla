@@ -1,0 +1,39 @@
+------------------------------- MODULE Graph --------------------------------
+(* Prints the labelled state graph, one step a line, so that it can be        *)
+(* compared with the graph of the Python model.  TLC's own dump has neither   *)
+(* the parameters of actions nor a form that is easy to read back.            *)
+(* PrintInit is an invariant, PrintEdge an action constraint; both are TRUE.   *)
+EXTENDS ReplayBuffer, TLC
+
+StateAsRecord(sl, fr, fs, fi, ti, ho, cl, ca) ==
+    [slots |-> [i \in 1 .. Capacity |-> sl[i - 1]], free |-> fr, fresh |-> fs,
+     filling |-> fi, tickets |-> ti, holds |-> ho, closing |-> cl, cancelled |-> ca]
+
+Canon == StateAsRecord(slots, free, fresh, filling, tickets, holds, closing, cancelled)
+CanonNext ==
+    StateAsRecord(slots', free', fresh', filling', tickets', holds', closing', cancelled')
+
+\* Every action with its parameters that explains the step to the primed state.
+Labels ==
+    {<<"Arrive", p, n>> : <<p, n>> \in {a \in Producers \X WriteSizes : Arrive(a[1], a[2])}}
+    \union {<<"Admit", p>> : p \in {p \in Producers : Admit(p)}}
+    \union {<<"Publish", p>> : p \in {p \in Producers : Publish(p)}}
+    \union {<<"Abandon", p>> : p \in {p \in Producers : Abandon(p)}}
+    \union {<<"Ask", a[1], a[2][1], a[2][2], a[2][3]>> :
+               a \in {a \in Readers \X Requests : Ask(a[1], a[2][1], a[2][2], a[2][3])}}
+    \union {<<"Draw", c>> : c \in {c \in Readers : Draw(c)}}
+    \union {<<"Ready", h>> : h \in {h \in Holds : Ready(h)}}
+    \union {<<"Fail", h>> : h \in {h \in Holds : Fail(h)}}
+    \union {<<"Deliver", h>> : h \in {h \in Holds : Deliver(h)}}
+    \union {<<"Return", h>> : h \in {h \in Holds : Return(h)}}
+    \union {<<"Expire", x>> : x \in {x \in Actors : Expire(x)}}
+    \union {<<"Cancel", x>> : x \in {x \in Actors : Cancel(x)}}
+    \union {<<"Refuse", x>> : x \in {x \in Actors : Refuse(x)}}
+    \union {<<"SetCancel", t>> : t \in {t \in Tokens : SetCancel(t)}}
+    \union {<<"Close", m>> : m \in {m \in Closings : Close(m)}}
+    \union {<<"Empty">> : e \in {e \in {0} : Empty}}
+
+\* A string is printed on one line however long it is; a value is not.
+PrintInit == Init => PrintT(ToString(<<"INIT", Canon>>))
+PrintEdge == PrintT(ToString(<<"EDGE", Canon, Labels, CanonNext>>))
+=============================================================================

@@ -1,0 +1,225 @@
+----------------------- MODULE ReplayBufferProperties -----------------------
+(* What the replay buffer promises: what holds in every state, what holds in  *)
+(* every step, what must happen in the end, and what must at least be         *)
+(* possible, because a model in which nobody ever waits keeps every promise.  *)
+(* Step properties look at every slot before and after instead of numbering   *)
+(* records: a record is a slot and its life there.                            *)
+EXTENDS ReplayBuffer
+
+InPhase(phase) == {s \in Slots : slots[s].phase = phase}
+PinnedBy(h) == Range(holds[h].slots)
+HeldBy(s) == {h \in 1 .. Len(holds) : s \in PinnedBy(h)}
+
+-----------------------------------------------------------------------------
+(* In every state.                                                         *)
+
+SlotsFit ==
+    /\ slots \in [Slots -> [phase : {"free", "filling", "live", "dropped"},
+                            uses : 0 .. UsesPerRecord, pins : Nat, stamp : Nat]]
+    /\ \A s \in Slots :
+          /\ slots[s].pins = Cardinality(HeldBy(s))
+          /\ slots[s].phase \in {"free", "filling"} => slots[s] = Blank(slots[s].phase)
+          /\ Dropped(s) => slots[s].uses = 0 /\ slots[s].stamp = 0
+    /\ Ages(slots, holds) =
+          IF Order = "fifo" THEN 1 .. Cardinality(Ages(slots, holds))
+          ELSE {0 : s \in InPhase("live")}
+
+FreeFits ==
+    /\ Range(free) = InPhase("free") /\ Len(free) = Cardinality(InPhase("free"))
+    /\ fresh \in 0 .. Len(free)
+
+FillingFits ==
+    /\ DOMAIN filling = Producers
+    /\ UNION {Range(filling[p]) : p \in Producers} = InPhase("filling")
+    /\ \A p, q \in Producers : p # q => Range(filling[p]) \intersect Range(filling[q]) = {}
+
+TicketsFit ==
+    /\ \A i \in 1 .. Len(tickets) :
+          /\ \/ /\ tickets[i].actor \in Producers /\ tickets[i].n \in WriteSizes
+                /\ tickets[i] = Ticket("write", tickets[i].actor, tickets[i].n, tickets[i].n)
+             \/ /\ tickets[i].actor \in Readers
+                /\ <<tickets[i].kind, tickets[i].n, tickets[i].m>> \in Requests
+          /\ ~Fills(tickets[i].actor)
+          /\ \A j \in 1 .. i - 1 : tickets[j].actor # tickets[i].actor
+
+HoldsFit == \A h \in 1 .. Len(holds) :
+    /\ holds[h].owner \in Readers /\ holds[h].kind \in {"plain", "lease"}
+    /\ holds[h].state \in {"gathering", "ready", "failed"}
+    /\ Len(holds[h].stamps) = Len(holds[h].slots)
+    /\ PinnedBy(h) \subseteq InPhase("live") \union InPhase("dropped")
+    /\ OutOnLease(holds[h]) \/
+          /\ ~Waits(holds[h].owner) /\ ~Fills(holds[h].owner)
+          /\ \A g \in 1 .. Len(holds) :
+                g # h /\ holds[g].owner = holds[h].owner => OutOnLease(holds[g])
+
+\* Every variable has a value of its type, and all of them tell the same story.
+TypeOK ==
+    /\ SlotsFit /\ FreeFits /\ FillingFits /\ TicketsFit /\ HoldsFit
+    /\ closing \in {"open", "draining", "stopped"}
+    /\ cancelled \subseteq Tokens
+
+\* No slot is lost or counted twice, and no batch is larger than the buffer.
+Bounded ==
+    LET RECURSIVE Sum(_)
+        Sum(P) == IF P = {} THEN 0
+                  ELSE LET p == CHOOSE p \in P : TRUE IN Len(filling[p]) + Sum(P \ {p})
+    IN  /\ Len(free) + Sum(Producers) + Cardinality(InPhase("live"))
+              + Cardinality(InPhase("dropped")) = Capacity
+        /\ \A h \in 1 .. Len(holds) : Len(holds[h].slots) \in 1 .. Capacity
+
+\* No record is drawn too often, and what is used up stays only while it is held.
+UseBound == \A s \in Slots :
+    /\ slots[s].uses <= UsesPerRecord
+    /\ Spent(s) \/ Dropped(s) => slots[s].pins > 0
+
+\* No batch names a slot twice.
+DistinctRows ==
+    LET Distinct(batch) == Cardinality(Range(batch)) = Len(batch)
+    IN  /\ \A p \in Producers : Distinct(filling[p])
+        /\ \A h \in 1 .. Len(holds) : Distinct(holds[h].slots)
+
+\* If nobody inside a call can go on, then somebody outside can make a call that is
+\* served.  (Otherwise those who wait would wait for ever and not be told.)
+NoSilentDeadlock ==
+    LET somebodyGoesOn ==
+            \/ ~NothingFilling
+            \/ \E h \in 1 .. Len(holds) : ~OutOnLease(holds[h]) \/ ~Waits(holds[h].owner)
+            \/ \E i \in 1 .. Len(tickets) : Verdict(tickets, i) # "WAIT"
+        served(ticket) == Idle(ticket.actor) /\ OnArrival(ticket) = "SERVE"
+    IN  tickets = <<>> \/ somebodyGoesOn
+        \/ \E p \in Producers, n \in WriteSizes : served(Ticket("write", p, n, n))
+        \/ \E c \in Readers, r \in Requests : served(Ticket(r[1], c, r[2], r[3]))
+
+-----------------------------------------------------------------------------
+(* In every step.                                                          *)
+
+BecomeLive == {s \in Slots : ~Live(s) /\ slots'[s].phase = "live"}
+BecomeFree == {s \in Slots : slots[s].phase # "free" /\ slots'[s].phase = "free"}
+
+\* Whose call is served in this step, and as what.
+StartsToFill(p) == filling[p] = <<>> /\ filling'[p] # <<>>
+SomebodyDraws == Len(holds') > Len(holds)
+Drawn == holds'[Len(holds')]
+Answers(q) == SomebodyDraws /\
+    IF Waits(Drawn.owner)
+    THEN LET ticket == tickets[PlaceOf(Drawn.owner)]
+         IN  q = <<ticket.kind, ticket.n, ticket.m>>
+    ELSE Ask(Drawn.owner, q[1], q[2], q[3])
+
+NoOlderWaits(x, side) ==
+    \A i \in 1 .. Len(tickets) :
+        Side(tickets[i]) = side =>
+            \E j \in 1 .. i : tickets[j].actor = x /\ Side(tickets[j]) = side
+
+\* A record that is wanted or held is never replaced.
+NoOverwrite == [][
+    /\ \A s \in Slots : Live(s) \/ slots[s].pins > 0 => slots'[s].phase # "filling"
+    /\ \A s \in BecomeFree : Live(s) \/ slots[s].pins > 0 =>
+          \/ (Spent(s) \/ Dropped(s)) /\ slots[s].pins = 1 /\ Len(holds') < Len(holds)
+          \/ slots[s].pins = 0 /\ Empty
+    ]_vars
+
+\* A batch becomes visible wholly or not at all.
+WholeBatches == [][
+    BecomeLive # {} => \E p \in Producers :
+        Fills(p) /\ BecomeLive = Range(filling[p]) /\ filling'[p] = <<>>
+    ]_vars
+
+\* Records come by Publish, and go by being used up or by Empty.
+Conservation == [][
+    /\ BecomeLive # {} => \E p \in Producers : Publish(p)
+    /\ \A s \in Slots : Live(s) /\ slots'[s].phase # "live" =>
+          Empty \/ \E h \in Holds : Spent(s) /\ s \in PinnedBy(h + 1) /\ Deliver(h)
+    /\ \A h \in Holds : Return(h) => \A s \in PinnedBy(h + 1) :
+          Live(s) => slots'[s].phase = "live" /\ slots'[s].uses < UsesPerRecord
+    ]_vars
+
+\* Whoever is not served has changed nothing, or only stands in the list.
+LeavesNoTrace == [][
+    /\ \A x \in Actors : Expire(x) \/ Cancel(x) \/ Refuse(x) =>
+          Waits(x) /\ TicketLeaves(x) /\ NothingButTickets
+    /\ \A p \in Producers : Abandon(p) =>
+          /\ UNCHANGED <<tickets, holds, fresh, closing, cancelled>>
+          /\ free' = filling[p] \o free
+          /\ \A s \in Slots \ Range(filling[p]) : slots'[s] = slots[s]
+    /\ \A p \in Producers, n \in WriteSizes :
+          Arrive(p, n) => StartsToFill(p) \/ NothingButTickets
+    /\ \A c \in Readers, r \in Requests :
+          Ask(c, r[1], r[2], r[3]) => SomebodyDraws \/ NothingButTickets
+    ]_vars
+
+\* Writers are admitted in the order in which they came.
+FifoAdmission == [][
+    \A p \in Producers : StartsToFill(p) => NoOlderWaits(p, "writer")
+    ]_vars
+
+\* Readers draw in the order in which they came.
+FifoSampling == [][
+    SomebodyDraws => NoOlderWaits(Drawn.owner, "reader")
+    ]_vars
+
+\* The oldest records are drawn first, and one that comes back is as old as before.
+FifoOrder == [][
+    Order = "fifo" =>
+    /\ SomebodyDraws =>
+          Drawn.slots = SubSeq(OldestFirst(Sampleable), 1, Len(Drawn.slots))
+    /\ \A h \in Holds : Return(h) =>
+          \A i \in 1 .. Len(holds[h + 1].slots) : \A other \in Slots \ PinnedBy(h + 1) :
+              LET s == holds[h + 1].slots[i]
+              IN  Live(s) /\ Live(other) /\ holds[h + 1].stamps[i] < slots[other].stamp
+                  => slots'[s].stamp < slots'[other].stamp
+    ]_vars
+
+\* A draw has as many records as its caller asked for.
+ServedWhole == [][
+    \A q \in Requests : Answers(q) =>
+        LET r == Len(Drawn.slots)
+        IN  r <= q[2] /\ (r >= q[3] \/ (Drained /\ r >= 1))
+    ]_vars
+
+-----------------------------------------------------------------------------
+(* In the end.                                                             *)
+
+\* Every wait ends, if callers go on calling (CallersSpec).
+EventuallyServed == \A x \in Actors : Waits(x) ~> ~Waits(x)
+
+\* A wait whose flag is set ends, whoever else calls or not (BufferSpec).
+CancelEnds == \A x \in Actors : Waits(x) /\ TokenOf[x] \in cancelled ~> ~Waits(x)
+
+\* After Close every wait ends, whoever else calls or not (BufferSpec).
+CloseEnds == \A x \in Actors : Waits(x) /\ closing # "open" ~> ~Waits(x)
+
+-----------------------------------------------------------------------------
+(* At least possible.  Each names a state, or a step out of it, that a model *)
+(* worth checking reaches.                                                  *)
+
+DueToMutualWait(queue, i) ==
+    Verdict(queue, i) = "MUTUAL_WAIT" /\ GivesUp(queue, i)
+DueToOwnLeases(queue, i) ==
+    Verdict(queue, i) = "MUTUAL_WAIT" /\ Overleased(queue[i])
+
+\* A ticket gets this answer now, or a call would get it if it were made now.
+Due(Answer(_, _)) ==
+    LET Newcomer(ticket) ==
+            Idle(ticket.actor) /\ Answer(Append(tickets, ticket), Len(tickets) + 1)
+    IN  \/ \E i \in 1 .. Len(tickets) : Answer(tickets, i)
+        \/ \E p \in Producers, n \in WriteSizes : Newcomer(Ticket("write", p, n, n))
+        \/ \E c \in Readers, r \in Requests : Newcomer(Ticket(r[1], c, r[2], r[3]))
+
+WriterWaitsThenAdmitted == \E p \in Producers : StartsToFill(p) /\ Waits(p)
+ReaderWaitsThenDraws == SomebodyDraws /\ Waits(Drawn.owner)
+SmallBehindLarge == \E i \in Heads(tickets), j \in 1 .. Len(tickets) :
+    /\ Side(tickets[i]) = "writer" /\ Side(tickets[j]) = "writer"
+    /\ tickets[i].n > Len(free) /\ tickets[j].n <= Len(free)
+MutualWaitFound == Due(DueToMutualWait)
+OwnLeaseRefused == Due(DueToOwnLeases)
+DrawReturned == \E h \in Holds : holds[h + 1].state = "failed" /\ Return(h)
+LeaseReturned == \E h \in Holds : OutOnLease(holds[h + 1]) /\ Return(h)
+ShortByLeast == closing = "open" /\
+    \E q \in Requests : Answers(q) /\ Len(Drawn.slots) < q[2]
+ShortByDraining == closing = "draining" /\
+    \E q \in Requests : Answers(q) /\ Len(Drawn.slots) < q[3]
+DroppedWhileHeld == InPhase("dropped") # {}
+CancelAfterAdmit == \E p \in Producers : Fills(p) /\ TokenOf[p] \in cancelled' \ cancelled
+PublishAfterClose == closing # "open" /\ BecomeLive # {}
+=============================================================================
