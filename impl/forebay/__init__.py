@@ -19,8 +19,10 @@ from forebay._errors import (
 )
 from forebay._layout import Limits
 from forebay._lease import Lease
+from forebay._list_storage import ListStorage
 from forebay._stats import BufferStats
 from forebay._storage import Storage
+from forebay._tensor_storage import TensorStorage
 from forebay._tokens import CancelToken
 from forebay._writer import Writer
 
@@ -34,11 +36,13 @@ __all__ = [
     "Lease",
     "LimitReached",
     "Limits",
+    "ListStorage",
     "MutualWait",
     "PeerLost",
     "RecordMismatch",
     "SampleTimeout",
     "ShutDown",
     "Storage",
+    "TensorStorage",
     "Writer",
 ]

@@ -7,10 +7,11 @@ class.
 
 from collections.abc import Callable
 from threading import get_ident
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from forebay_spec.kernel import Closing
+from tensordict import TensorDict
 
 from forebay._calls import Call, Event
 from forebay._core import Core
@@ -32,7 +33,11 @@ from forebay._validate import (
 )
 
 Order = Literal["fifo", "random"]
-Transform = Callable[[object], object]
+Batch: TypeAlias = TensorDict
+"""What readers get: a TensorDict, the tensorclass that was written, or what a `ListStorage` gives.
+
+Which of them is known only while a program runs, so type checkers see the commonest."""
+Transform = Callable[[Batch], Batch | None]
 ORDERS: Final = ("fifo", "random")
 
 
@@ -62,6 +67,11 @@ class BufferBase:
         limits: Limits | None = None,
         monitor: Monitor | None = None,
     ) -> None:
+        if not all(hasattr(storage, name) for name in ("capacity", "check", "write", "read")):
+            raise TypeError(
+                f"a buffer keeps its records in a storage, such as TensorStorage(capacity) or "
+                f"ListStorage(capacity), got {storage!r}"
+            )
         capacity = whole_number("the storage's capacity", storage.capacity, 1)
         if consume_after_n_samples is None:
             raise ValueError(

@@ -10,7 +10,7 @@ from typing import Literal, overload
 import torch
 
 from forebay._aio import run
-from forebay._base import BufferBase
+from forebay._base import Batch, BufferBase
 from forebay._calls import Call, Event
 from forebay._errors import SampleTimeout, ShutDown
 from forebay._lease import Lease, as_index
@@ -158,7 +158,7 @@ class BlockingReplayBuffer(BufferBase):
         at_least: int | None = None,
         timeout: float | None = None,
         cancel_event: Event | None = None,
-    ) -> object: ...
+    ) -> Batch: ...
 
     @overload
     def sample(
@@ -169,7 +169,7 @@ class BlockingReplayBuffer(BufferBase):
         at_least: int | None = None,
         timeout: float | None = None,
         cancel_event: Event | None = None,
-    ) -> tuple[object, Info]: ...
+    ) -> tuple[Batch, Info]: ...
 
     def sample(
         self,
@@ -179,7 +179,7 @@ class BlockingReplayBuffer(BufferBase):
         at_least: int | None = None,
         timeout: float | None = None,
         cancel_event: Event | None = None,
-    ) -> object:
+    ) -> Batch:
         """Take records out, waiting until there are enough.
 
         Args:
@@ -214,7 +214,7 @@ class BlockingReplayBuffer(BufferBase):
         at_least: int | None = None,
         timeout: float | None = None,
         cancel_event: Event | None = None,
-    ) -> object:
+    ) -> Batch:
         """Take records out as `sample` does, without blocking the event loop.
 
         If its task is cancelled, nothing is consumed.
@@ -234,7 +234,7 @@ class BlockingReplayBuffer(BufferBase):
         at_least: int | None = None,
         timeout: float | None = None,
         cancel_event: Event | None = None,
-    ) -> Lease[object]:
+    ) -> Lease[Batch]:
         """Draw records that are consumed only when the lease is committed.
 
         `with buffer.lease() as batch:` commits at the end of the block and returns the records if
@@ -248,12 +248,12 @@ class BlockingReplayBuffer(BufferBase):
             self._core.settle(call)
             raise
 
-    def __iter__(self) -> Iterator[object]:
+    def __iter__(self) -> Iterator[Batch]:
         """Sample batches until the buffer is closed and empty; the last one may be short."""
         request_sizes(None, None, self._batch_size, self.capacity)
         return self._batches()
 
-    def available(self, batch_size: int | None = None) -> Iterator[object]:
+    def available(self, batch_size: int | None = None) -> Iterator[Batch]:
         """Sample batches without waiting until nothing is left now; the last one may be short."""
         k, _ = request_sizes(batch_size, None, self._batch_size, self.capacity)
         return self._leftovers(k)
@@ -320,14 +320,14 @@ class BlockingReplayBuffer(BufferBase):
         call.n = call.m = n
         return rows
 
-    def _gather(self, slots: Ints) -> object:
+    def _gather(self, slots: Ints) -> Batch:
         """Copy records out and transform them."""
         batch = self._storage.read(slots)
         for transform in self._transforms:
             batch = transform(batch)
         return batch
 
-    def _batches(self) -> Iterator[object]:
+    def _batches(self) -> Iterator[Batch]:
         while True:
             try:
                 batch = self.sample()
@@ -335,7 +335,7 @@ class BlockingReplayBuffer(BufferBase):
                 return
             yield batch
 
-    def _leftovers(self, k: int) -> Iterator[object]:
+    def _leftovers(self, k: int) -> Iterator[Batch]:
         while True:
             call = self._request(Kind.PLAIN, k, 1, 0.0, None)
             call.advisory = True

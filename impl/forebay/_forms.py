@@ -232,14 +232,18 @@ def _within_64_bits(column: list[object]) -> bool:
 
 def is_node(value: object) -> bool:
     """Tell whether a value has entries of its own."""
-    return isinstance(value, Mapping) or is_collection(value)
+    if isinstance(value, Mapping) and not isinstance(value, TensorDictBase):
+        return True
+    return is_collection(value)
 
 
 def is_collection(value: object) -> TypeGuard[TensorDictBase]:
     """Tell whether a value is a TensorDict or a tensorclass that holds more than one object."""
-    if isinstance(value, TensorDictBase):
+    if type(value) is TensorDict:
         return True
-    return bool(is_tensorclass(value)) and not is_non_tensor(value)
+    if not isinstance(value, TensorDictBase) and not is_tensorclass(value):
+        return False
+    return not is_non_tensor(value)
 
 
 def _is_plain(value: object) -> TypeGuard[TensorDict]:
@@ -275,7 +279,7 @@ def _inner(node: object) -> object:
     plain = getattr(node, "_non_tensordict", None)
     if not isinstance(inner, TensorDictBase) or not isinstance(plain, dict):
         # In a release that keeps them elsewhere; this is public but costs a copy.
-        inner, plain = TensorDict.from_any(node), {}
+        return node.to_tensordict(retain_none=False)  # type: ignore[attr-defined]  # all have it
     given = {name: value for name, value in plain.items() if value is not None}
     return {**dict(inner.items()), **given} if given else inner
 

@@ -78,8 +78,9 @@ def _assemble(outline: Outline, tensors: list[torch.Tensor], length: int) -> obj
         for key, entry in entries
     }
     made = _tensordict(source, torch.Size((length, *dims)))
-    # Every tensorclass has this constructor; its decorator hides that from type checkers.
-    return made if kind is TensorDict else kind.from_tensordict(made)  # type: ignore[attr-defined]
+    if kind is TensorDict:
+        return made
+    return kind.from_tensordict(made)  # type: ignore[attr-defined]  # every tensorclass has it
 
 
 def _new_tensordict(source: dict[str, object], size: torch.Size) -> TensorDict:

@@ -8,11 +8,16 @@ n-th of these places inside the library, so that a test can go through all of th
 import dis
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
+from typing import TYPE_CHECKING
 
 import forebay
+
+if TYPE_CHECKING:
+    from _typeshed import TraceFunction
 
 LIBRARY = str(Path(forebay.__file__).parent)
 _CALLS = {"CALL", "CALL_FUNCTION_EX", "CALL_KW", "CALL_INTRINSIC_1"}
@@ -52,14 +57,14 @@ class Interrupts:
     ) -> None:
         sys.settrace(self._before)
 
-    def _trace(self, frame: FrameType, event: str, argument: object) -> "_Trace | None":
+    def _trace(self, frame: FrameType, event: str, argument: object) -> "TraceFunction | None":
         if not frame.f_code.co_filename.startswith(LIBRARY):
             return None
         frame.f_trace_opcodes = True
         frame.f_trace_lines = False
         return self._step
 
-    def _step(self, frame: FrameType, event: str, argument: object) -> "_Trace":
+    def _step(self, frame: FrameType, event: str, argument: object) -> "TraceFunction | None":
         if event != "opcode":
             return self._step
         name = _operations(frame.f_code).get(frame.f_lasti, "")
@@ -82,20 +87,9 @@ class Interrupts:
         self._handler()
 
 
-_Trace = Callable[[FrameType, str, object], object]
-
-
-def interrupted(action: Callable[[], object], *places: int) -> bool | None:
-    """Run an action with interrupts at these places.
-
-    Returns:
-        Whether KeyboardInterrupt came out, or None if there are not as many places.
-    """
+def interrupted(action: Callable[[], object], *places: int) -> int:
+    """Run an action with interrupts at these places; return how many of them it reached."""
     interrupts = Interrupts(list(places))
-    escaped = False
-    try:
-        with interrupts:
-            action()
-    except KeyboardInterrupt:
-        escaped = True
-    return escaped if interrupts.raised == len(places) else None
+    with suppress(KeyboardInterrupt), interrupts:
+        action()
+    return interrupts.raised

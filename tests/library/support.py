@@ -66,7 +66,7 @@ class Stage(ThreadMonitor):
         self.wakes = 0
         self.points: list[str] = []
         self.at: dict[str, Callable[[], object]] = {}
-        self._asleep = 0
+        self._asleep: dict[int, int] = {}
         self._changed = threading.Condition()
 
     def enter(self) -> None:
@@ -78,14 +78,15 @@ class Stage(ThreadMonitor):
         super().wake()
 
     def wait(self, seen: int, deadline: float | None) -> None:
+        me = threading.get_ident()
         with self._changed:
-            self._asleep += 1
+            self._asleep[me] = seen
             self._changed.notify_all()
         try:
             super().wait(seen, None if deadline is None else max(deadline, self.now + 0.01))
         finally:
             with self._changed:
-                self._asleep -= 1
+                del self._asleep[me]
 
     def clock(self) -> float:
         return self.now
@@ -100,9 +101,13 @@ class Stage(ThreadMonitor):
         super().wake()
 
     def await_sleepers(self, count: int) -> None:
-        """Wait until this many calls sleep."""
+        """Wait until this many calls sleep that have looked since the last wake."""
+
+        def enough() -> bool:
+            return list(self._asleep.values()).count(self.sequence()) >= count
+
         with self._changed:
-            assert self._changed.wait_for(lambda: self._asleep >= count, PATIENCE)
+            assert self._changed.wait_for(enough, PATIENCE)
 
 
 def _nothing() -> None:

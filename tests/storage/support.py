@@ -2,10 +2,9 @@
 
 import numpy as np
 import torch
-from tensordict import TensorDict, tensorclass
-
 from forebay._stores import Ints
 from forebay._tensor_storage import TensorStorage
+from tensordict import TensorDict, tensorclass
 
 
 @tensorclass
@@ -15,6 +14,14 @@ class Step:
     obs: torch.Tensor
     reward: torch.Tensor
     note: str | None = None
+
+
+def step(
+    obs: torch.Tensor, reward: torch.Tensor, note: str | None = None, *, size: list[int]
+) -> TensorDict:
+    """Return a Step, which offers all that a TensorDict does."""
+    # The decorator writes the constructor, which type checkers cannot see.
+    return Step(obs=obs, reward=reward, note=note, batch_size=size)  # type: ignore[call-arg]  # see above
 
 
 def slots(*numbers: int) -> Ints:
@@ -47,6 +54,12 @@ def taken(storage: TensorStorage, *numbers: int) -> TensorDict:
     """Return the records in slots, which must be a TensorDict."""
     batch = storage.read(slots(*numbers))
     assert type(batch) is TensorDict
+    return batch
+
+
+def step_of(batch: object) -> TensorDict:
+    """Return a batch, which must be a Step."""
+    assert type(batch) is Step
     return batch
 
 

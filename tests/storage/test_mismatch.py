@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import torch
-from tensordict import NonTensorData, TensorDict, lazy_stack
-
 from forebay._errors import RecordMismatch
 from forebay._tensor_storage import TensorStorage
+from tensordict import NonTensorData, TensorDict, lazy_stack
+
 from tests.storage.support import put, same, slots, steps, taken
 
 HEAD = "the batch cannot be stored, nothing changed:"
@@ -313,9 +313,7 @@ class TestCast:
             (torch.int64, torch.bool),
         ],
     )
-    def test_a_conversion_that_keeps_the_kind(
-        self, stored: torch.dtype, came: torch.dtype
-    ) -> None:
+    def test_a_conversion_that_keeps_the_kind(self, stored: torch.dtype, came: torch.dtype) -> None:
         storage = TensorStorage(2, example={"x": torch.zeros(2, dtype=stored)})
         given = torch.tensor([[0, 1], [1, 0]]).to(came)
         put(storage, slots(1, 0), {"x": given}, cast=True)
@@ -332,7 +330,9 @@ class TestCast:
 
     def test_a_tensor_with_a_gradient_history(self) -> None:
         storage = TensorStorage(1, example={"x": torch.zeros(())})
-        put(storage, slots(0), {"x": torch.ones(1, dtype=torch.float64).requires_grad_()}, cast=True)
+        put(
+            storage, slots(0), {"x": torch.ones(1, dtype=torch.float64).requires_grad_()}, cast=True
+        )
         read = taken(storage, 0)["x"]
         assert read.tolist() == [1.0]
         assert not read.requires_grad
@@ -346,7 +346,7 @@ class TestCast:
 
 
 def test_an_example_that_cannot_be_stored() -> None:
-    with pytest.raises(RecordMismatch, match="'text': .*ListStorage"):
+    with pytest.raises(RecordMismatch, match=r"'text': .*ListStorage"):
         TensorStorage(4, example={"text": "hello"})
 
 

@@ -142,12 +142,14 @@ class LocalAdapter:
     def close(self) -> None:
         """End all calls and threads; see `Adapter.close`."""
         self._monitor.at_leave = None
-        left = self._crew.end()
+        ends, left = self._crew.end()
         if left:
             raise Mismatch(f"the threads of {', '.join(left)} do not end")
-        for held in self._holds:
-            if held.lease is not None and held.lease.active:
-                held.lease.release()
+        leases = [held.lease for held in self._holds]
+        leases += [stop.value for stop in ends if isinstance(stop.value, Lease)]
+        for lease in leases:
+            if lease is not None and lease.active:
+                lease.release()
 
     # One method for each action.
 

@@ -79,9 +79,7 @@ class Accounts:
         self._count("admitted", len(slots))
         return _differs("the index of the written batch", seen.slots, slots)
 
-    def _hand_out(
-        self, before: State, label: Label, after: State, seen: Observation
-    ) -> list[str]:
+    def _hand_out(self, before: State, label: Label, after: State, seen: Observation) -> list[str]:
         position = label.args[0]
         assert isinstance(position, int)
         hold = before.holds[position]

@@ -107,6 +107,18 @@ class Driver:
         """Return the steps of an action that may happen now."""
         return self._enabled.get(action, ())
 
+    @property
+    def length(self) -> int:
+        """How many steps were taken."""
+        return len(self._steps)
+
+    def must_return(self, label: Label) -> bool:
+        """Tell whether a step returns a failed hold, whose owner can do nothing else."""
+        match label:
+            case Label("Return", (int(position),)):
+                return self.state.holds[position].state == "failed"
+        return False
+
     def step(self, label: Label, manner: str = USUAL) -> None:
         """Take a step.
 

@@ -3,6 +3,12 @@
 A rule can run when the specification has a step of its action in the present state; which of these
 steps, and in which manner, is drawn. Everything else is the driver's. The class is built from the
 table of actions, so a new action of the specification needs nothing here.
+
+Hypothesis picks among the rules that can run with equal chances, and switches some of them off for
+a whole run by their names. Both would make dull walks: closing and emptying can always happen, and
+without publishing nothing ever does. So actions that move records have several rules, all rules
+share one name, so that none is switched off, and each run draws which disturbing actions it goes
+without and how long it is before the buffer may be closed.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,6 +25,9 @@ from forebay_models.campaign.session import Session
 from forebay_models.campaign.settings import BOUNDS, Setting
 
 _SEEDS: Final = 7
+_DISTURBING: Final = ("Abandon", "Fail", "Expire", "SetCancel", "Empty", "Close", "Return")
+_WEIGHT: Final = 4
+_LONGEST_CALM: Final = 25
 SETTINGS: Final = st.builds(
     Setting,
     bounds=st.sampled_from(BOUNDS),
@@ -38,16 +47,29 @@ class Walk(RuleBasedStateMachine):
         self._adapter: Adapter | None = None
         self._driver: Driver | None = None
         self._failed = False
+        self._without: frozenset[str] = frozenset()
+        self._calm = 0
 
-    @initialize(setting=SETTINGS)
-    def start(self, setting: Setting) -> None:
+    @initialize(
+        setting=SETTINGS,
+        without=st.frozensets(st.sampled_from(_DISTURBING)),
+        calm=st.integers(0, _LONGEST_CALM),
+    )
+    def start(self, setting: Setting, without: frozenset[str], calm: int) -> None:
         """Start a buffer."""
-        self._setting = setting
+        self._without, self._calm = without, calm
         self._adapter, self._driver = self.session.drive(setting)
 
     def labels(self, action: str) -> tuple[Label, ...]:
-        """Return the steps of an action that may happen now."""
-        return () if self._driver is None else self._driver.labels(action)
+        """Return the steps of an action that this run takes now."""
+        driver = self._driver
+        if driver is None or (action == "Close" and driver.length < self._calm):
+            return ()
+        labels = driver.labels(action)
+        if action not in self._without:
+            return labels
+        # A failed hold can do nothing but return.
+        return tuple(label for label in labels if driver.must_return(label))
 
     def take(self, label: Label, manner: str) -> None:
         """Take a step, and keep the failure that it may show."""
@@ -85,13 +107,17 @@ def _rule_for(action: str) -> Callable[[Walk, st.DataObject], None]:
         manner = data.draw(st.sampled_from(manners)) if len(manners) > 1 else USUAL
         walk.take(label, manner)
 
-    run.__name__ = action
+    run.__name__ = "step"
     # precondition's type is that of any callable; what it returns is the rule that it was given.
     made: Callable[[Walk, st.DataObject], None] = rule(data=st.data())(precondition(may_run)(run))
     return made
 
 
 def machine_for(session: Session, actions: Mapping[str, object] = ACTIONS) -> type[Walk]:
-    """Return the machine of a session, with a rule for each action."""
-    rules = {f"rule_{action}": _rule_for(action) for action in actions}
+    """Return the machine of a session, with rules for each action."""
+    rules = {
+        f"{action}_{number}": _rule_for(action)
+        for action in actions
+        for number in range(1 if action in _DISTURBING else _WEIGHT)
+    }
     return type("Walk", (Walk,), {**rules, "session": session, "__doc__": Walk.__doc__})

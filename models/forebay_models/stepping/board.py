@@ -88,7 +88,7 @@ class Seat:
     ahead: float = 0.0
     gate: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     seen: int = 0
-    bell: threading.Lock | None = None
+    bell: "threading.Lock | None" = None
     bell_sequence: int = 0
 
 

@@ -83,7 +83,9 @@ class Crew:
             raise stop.error
         return results[0]
 
-    def end(self) -> list[str]:
-        """Drive nobody any more, end all calls and threads, and return who does not end."""
+    def end(self) -> tuple[list[Ended], list[str]]:
+        """Drive nobody any more; returns how the last calls ended, and whose threads do not end."""
         self.monitor.release_all()
-        return [name for name, worker in self._workers.items() if not worker.end()]
+        left = [name for name, worker in self._workers.items() if not worker.end()]
+        stops = [worker.seat.stop for worker in self._workers.values()]
+        return [stop for stop in stops if isinstance(stop, Ended)], left

@@ -1,0 +1,186 @@
+"""The constants of one model, and the sizes within which the checks look at everything.
+
+Exhaustive checks need small sizes, and one graph that holds every feature at once is too large. So
+there are several graphs with a theme each: together they have every action and every witness.
+`QUICK` are those of docs/state-machine.md and run on every change, `FULL` are wider and run at
+leisure, and `mutual_wait_bounds` is the family of graphs for the bound on mutual waits.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, Literal, NamedTuple
+
+from forebay_spec.kernel import Closing
+
+Order = Literal["fifo", "random"]
+ReaderKind = Literal["plain", "lease"]
+FEATURES: Final = frozenset({"Abandon", "Fail", "Expire", "Empty"})
+
+
+class Request(NamedTuple):
+    """What a reader may ask for: at most k records, and m of them will do."""
+
+    kind: ReaderKind
+    k: int
+    m: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """The constants of one model; sizes are in records. Impossible sizes raise `ValueError`."""
+
+    name: str
+    capacity: int
+    uses: int = 1
+    order: Order = "fifo"
+    producers: tuple[str, ...]
+    readers: tuple[str, ...]
+    write_sizes: tuple[int, ...]
+    requests: tuple[Request, ...]
+    token_of: tuple[tuple[str, str], ...] = ()
+    features: frozenset[str] = frozenset()
+    closings: tuple[Closing, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what the model has no meaning for."""
+        if self.capacity < 1 or self.uses < 1:
+            raise ValueError(f"{self.name}: capacity and uses are at least 1")
+        if any(not 1 <= n <= self.capacity for n in self.write_sizes):
+            raise ValueError(f"{self.name}: write sizes lie in 1..{self.capacity}")
+        if any(not 1 <= m <= k <= self.capacity for _, k, m in self.requests):
+            raise ValueError(f"{self.name}: requests have 1 <= m <= k <= {self.capacity}")
+        if not self.features <= FEATURES:
+            raise ValueError(f"{self.name}: the features are {sorted(FEATURES)}")
+
+    def __hash__(self) -> int:
+        """Equal bounds have equal names, and the hash of a string is kept by the interpreter."""
+        return hash(self.name)
+
+    @property
+    def fifo(self) -> bool:
+        """Whether records are drawn oldest first."""
+        return self.order == "fifo"
+
+    @cached_property
+    def actors(self) -> tuple[str, ...]:
+        """Everybody who makes calls, producers first, each once."""
+        return tuple(dict.fromkeys((*self.producers, *self.readers)))
+
+    @cached_property
+    def tokens(self) -> tuple[str, ...]:
+        """Every cancel token that some actor has, sorted."""
+        return tuple(sorted({token for _, token in self.token_of}))
+
+    @cached_property
+    def _tokens_by_actor(self) -> Mapping[str, str]:
+        return dict(self.token_of)
+
+    def token(self, actor: str) -> str | None:
+        """Return the cancel token that an actor passes with every call, or None."""
+        return self._tokens_by_actor.get(actor)
+
+    def line(self) -> str:
+        """Return the bounds on one line, for the side of a verdict."""
+        parts = [
+            f"C={self.capacity} N={self.uses} {self.order}",
+            f"producers {' '.join(self.producers)} write {' '.join(map(str, self.write_sizes))}",
+            f"readers {' '.join(self.readers)} ask "
+            + ", ".join(f"{kind} {k} {m}" for kind, k, m in self.requests),
+        ]
+        if self.token_of:
+            parts.append("tokens " + " ".join(f"{a}:{t}" for a, t in self.token_of))
+        if self.features:
+            parts.append(" ".join(sorted(self.features)))
+        if self.closings:
+            parts.append("close " + " ".join(mode.name.lower() for mode in self.closings))
+        return "; ".join(parts)
+
+
+_BOTH = (Closing.DRAINING, Closing.STOPPED)
+_PLAIN_1 = Request("plain", 1, 1)
+_PLAIN_2 = Request("plain", 2, 2)
+_ONE_OF_2 = Request("plain", 2, 1)
+_LEASE_1 = Request("lease", 1, 1)
+_LEASE_2 = Request("lease", 2, 2)
+
+_QUICK = (
+    Bounds(
+        name="writers",
+        capacity=2,
+        producers=("p1", "p2"),
+        readers=("c1",),
+        write_sizes=(1, 2),
+        requests=(_PLAIN_1, _PLAIN_2),
+        token_of=(("p1", "t1"),),
+        features=frozenset({"Abandon", "Fail", "Expire"}),
+        closings=_BOTH,
+    ),
+    Bounds(
+        name="readers",
+        capacity=2,
+        uses=2,
+        producers=("p1",),
+        readers=("c1", "c2"),
+        write_sizes=(1, 2),
+        requests=(_PLAIN_1, _ONE_OF_2, _PLAIN_2),
+        token_of=(("c1", "t1"),),
+        features=frozenset({"Fail"}),
+        closings=_BOTH,
+    ),
+    Bounds(
+        name="leases",
+        capacity=2,
+        uses=2,
+        producers=("p1", "x1"),
+        readers=("x1", "c1"),
+        write_sizes=(1,),
+        requests=(_PLAIN_1, _LEASE_1, _LEASE_2),
+        features=frozenset({"Empty", "Expire"}),
+    ),
+    Bounds(
+        name="random",
+        capacity=2,
+        uses=2,
+        order="random",
+        producers=("p1",),
+        readers=("c1", "c2"),
+        write_sizes=(1, 2),
+        requests=(_PLAIN_1, _LEASE_2),
+        features=frozenset({"Fail", "Empty"}),
+    ),
+    Bounds(
+        name="cancel",
+        capacity=2,
+        producers=("p1", "p2"),
+        readers=("c1",),
+        write_sizes=(1, 2),
+        requests=(_PLAIN_1, _LEASE_1),
+        token_of=(("p1", "t1"), ("p2", "t1"), ("c1", "t1")),
+        features=frozenset({"Abandon", "Expire", "Empty"}),
+        closings=(Closing.DRAINING,),
+    ),
+    Bounds(
+        name="liveness",
+        capacity=2,
+        producers=("p1", "p2"),
+        readers=("c1",),
+        write_sizes=(1, 2),
+        requests=(_PLAIN_1,),
+        token_of=(("p1", "t1"),),
+        closings=_BOTH,
+    ),
+)
+QUICK: Final[Mapping[str, Bounds]] = {bounds.name: bounds for bounds in _QUICK}
+
+
+def mutual_wait_bounds(capacity: int, n: int, k: int) -> Bounds:
+    """Return the model with one size of writes, n, and one size of reads, k, and nothing else."""
+    return Bounds(
+        name=f"mutual-wait-{capacity}-{n}-{k}",
+        capacity=capacity,
+        producers=("p1",),
+        readers=("c1",),
+        write_sizes=(n,),
+        requests=(Request("plain", k, k),),
+    )

@@ -1,0 +1,196 @@
+"""What the actions do to a state once it is decided that they happen.
+
+Each function takes a state and returns the next one; a draw at random returns all that may come
+out. None of them asks whether the action may happen, that is the guards' matter, and none of them
+touches the tickets: a ticket leaves by `without_ticket`, before.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import permutations
+from typing import Final
+
+from forebay_spec.bounds import Bounds, ReaderKind
+from forebay_spec.kernel import Phase, batch_rows, becomes_free, is_sampleable, returned_stamp
+from forebay_spec.state import (
+    FILLING_SLOT,
+    FREE_SLOT,
+    Filling,
+    Hold,
+    Holds,
+    HoldState,
+    Slot,
+    State,
+    filling_of,
+    ranked,
+    sampleable,
+)
+
+_LIVE: Final = Phase.LIVE
+_DROPPED: Final = Phase.DROPPED
+
+
+def without_ticket(state: State, actor: str) -> State:
+    """Take an actor's call off the list of those who wait, if it is there."""
+    return state._replace(tickets=tuple(t for t in state.tickets if t.actor != actor))
+
+
+def admitted(state: State, actor: str, n: int) -> State:
+    """Reserve the first n free slots for a writer."""
+    taken, left = state.free[:n], state.free[n:]
+    slots = list(state.slots)
+    for number in taken:
+        slots[number] = FILLING_SLOT
+    return state._replace(
+        slots=tuple(slots),
+        free=left,
+        fresh=min(state.fresh, len(left)),
+        filling=tuple(sorted((*state.filling, (actor, taken)))),
+    )
+
+
+def published(bounds: Bounds, state: State, actor: str) -> State:
+    """Make everything that a writer filled visible, at the tail."""
+    slots = list(state.slots)
+    youngest = newest(state)
+    for place, number in enumerate(filling_of(state, actor), 1):
+        slots[number] = Slot(_LIVE, 0, 0, youngest + place)
+    return settled(bounds, state, slots, state.holds, filling=_others(state.filling, actor))
+
+
+def abandoned(state: State, actor: str) -> State:
+    """Give back what a writer reserved, to the front of the free order."""
+    given_up = filling_of(state, actor)
+    slots = list(state.slots)
+    for number in given_up:
+        slots[number] = FREE_SLOT
+    return state._replace(
+        slots=tuple(slots),
+        free=given_up + state.free,
+        filling=_others(state.filling, actor),
+    )
+
+
+def drawn(bounds: Bounds, state: State, actor: str, kind: ReaderKind, k: int) -> tuple[State, ...]:
+    """Draw at most k records for a reader: the oldest ones, or any, each choice a state."""
+    there = sampleable(bounds, state)
+    rows = batch_rows(k, len(there))
+    if not bounds.fifo:
+        return tuple(
+            taken(bounds, state, actor, kind, batch) for batch in permutations(there, rows)
+        )
+    oldest = sorted(there, key=lambda number: state.slots[number].stamp)
+    return (taken(bounds, state, actor, kind, oldest[:rows]),)
+
+
+def taken(
+    bounds: Bounds, state: State, actor: str, kind: ReaderKind, batch: Sequence[int]
+) -> State:
+    """Draw exactly these slots, in this order; what may be drawn again moves to the tail."""
+    slots = list(state.slots)
+    youngest = newest(state)
+    for number in batch:
+        _, uses, pins, stamp = slots[number]
+        if is_sampleable(_LIVE, uses + 1, bounds.uses):
+            youngest += 1
+            stamp = youngest
+        slots[number] = Slot(_LIVE, uses + 1, pins + 1, stamp)
+    ages = tuple(state.slots[number].stamp for number in batch)
+    hold = Hold(actor, kind, tuple(batch), ages, "gathering")
+    return settled(bounds, state, slots, (*state.holds, hold))
+
+
+def gathered(state: State, h: int, outcome: HoldState) -> State:
+    """Note whether the batch of hold h could be gathered and transformed."""
+    hold = state.holds[h]._replace(state=outcome)
+    return state._replace(holds=(*state.holds[:h], hold, *state.holds[h + 1 :]))
+
+
+def delivered(bounds: Bounds, state: State, h: int) -> State:
+    """End a hold whose batch was handed over: what is spent becomes free."""
+    hold = state.holds[h]
+    slots = list(state.slots)
+    for number in hold.slots:
+        phase, uses, pins, stamp = slots[number]
+        slots[number] = Slot(phase, uses, pins - 1, stamp)
+    return _unpinned(bounds, state, slots, h)
+
+
+def returned(bounds: Bounds, state: State, h: int) -> State:
+    """End a hold whose batch nobody got: its records may be drawn again, with their old ages."""
+    hold = state.holds[h]
+    slots = list(state.slots)
+    for number, remembered in zip(hold.slots, hold.stamps, strict=True):
+        phase, uses, pins, stamp = slots[number]
+        if phase == _LIVE:
+            slots[number] = Slot(phase, uses - 1, pins - 1, returned_stamp(stamp, remembered))
+        else:
+            slots[number] = Slot(phase, uses, pins - 1, stamp)
+    return _unpinned(bounds, state, slots, h)
+
+
+def emptied(bounds: Bounds, state: State) -> State:
+    """Throw away every record; those that are held go when their last hold does."""
+    slots = list(state.slots)
+    freed = []
+    for number, slot in enumerate(slots):
+        if slot.phase == _LIVE and slot.pins == 0:
+            freed.append(number)
+        elif slot.phase == _LIVE:
+            slots[number] = Slot(_DROPPED, 0, slot.pins, 0)
+    return _freed(bounds, state, slots, freed, state.holds)
+
+
+def newest(state: State) -> int:
+    """Return the youngest age that anything has or remembers."""
+    ages = [slot.stamp for slot in state.slots]
+    for hold in state.holds:
+        ages.extend(hold.stamps)
+    return max(ages)
+
+
+def settled(
+    bounds: Bounds,
+    state: State,
+    slots: Iterable[Slot],
+    holds: Holds,
+    *,
+    filling: Filling | None = None,
+) -> State:
+    """Return the state with these slots and holds, their ages ranked, or 0 under random order."""
+    if bounds.fifo:
+        slots, holds = ranked(slots, holds)
+    else:
+        slots = tuple(
+            Slot(slot.phase, slot.uses, slot.pins, 0) if slot.stamp else slot for slot in slots
+        )
+    return state._replace(
+        slots=slots,
+        holds=holds,
+        filling=state.filling if filling is None else filling,
+    )
+
+
+def _unpinned(bounds: Bounds, state: State, slots: list[Slot], h: int) -> State:
+    """Let hold h go; what it leaves spent or dropped without pins becomes free in batch order."""
+    batch = state.holds[h].slots
+    freed = [
+        number
+        for number in batch
+        if becomes_free(slots[number].phase, slots[number].uses, bounds.uses, slots[number].pins)
+    ]
+    return _freed(bounds, state, slots, freed, state.holds[:h] + state.holds[h + 1 :])
+
+
+def _freed(
+    bounds: Bounds, state: State, slots: list[Slot], freed: Sequence[int], holds: Holds
+) -> State:
+    """Put slots behind the used free ones and before those that were never used."""
+    for number in freed:
+        slots[number] = FREE_SLOT
+    border = len(state.free) - state.fresh
+    after = settled(bounds, state, slots, holds)
+    return after._replace(free=(*state.free[:border], *freed, *state.free[border:]))
+
+
+def _others(filling: Filling, actor: str) -> Filling:
+    return tuple(entry for entry in filling if entry[0] != actor)

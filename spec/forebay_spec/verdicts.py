@@ -1,0 +1,120 @@
+"""What a waiting call gets: the state of a buffer turned into the arguments of the kernel.
+
+The kernel decides from a dozen numbers; this module counts them. It is apart from the actions
+because every action about tickets has the same guard, "the verdict is this one", and because a
+planted fault in a decision is a different `Judge` under the same actions.
+"""
+
+from collections.abc import Callable
+
+from forebay_spec.bounds import Bounds
+from forebay_spec.kernel import (
+    Verdict,
+    lease_blocks,
+    mutual_wait,
+    never_fits,
+    reader_verdict,
+    writer_gives_way,
+    writer_verdict,
+)
+from forebay_spec.state import State, Ticket, is_ready_lease, sampleable
+
+# Decides for the actor's ticket, which is in the state; the last argument: its deadline has passed.
+Judge = Callable[[Bounds, State, str, bool], Verdict]
+
+
+def verdict(bounds: Bounds, state: State, actor: str, expired: bool = False) -> Verdict:
+    """Return what an actor's waiting call gets; `expired` tells whether its deadline has passed.
+
+    Raises `LookupError` when the actor does not wait.
+    """
+    ticket = waiting(state, actor)
+    writes = ticket.kind == "write"
+    head = ticket is head_of(state, writes)
+    cancelled = bounds.token(actor) in state.cancelled
+    filling = filling_slots(state)
+
+    def decide(victim: bool) -> Verdict:
+        if writes:
+            return writer_verdict(
+                state.closing, cancelled, head, ticket.n, len(state.free), False, victim, expired
+            )
+        rows = len(sampleable(bounds, state))
+        return reader_verdict(
+            state.closing, cancelled, head, ticket.m, rows, filling, False, victim, expired
+        )
+
+    # Whether it is a victim is long to find out and matters only where nothing better is due.
+    found = decide(False)
+    if found in (Verdict.WAIT, Verdict.TIMEOUT) and (
+        mutual_wait_victim(bounds, state) is ticket or misfit(bounds, state, ticket)
+    ):
+        return decide(True)
+    return found
+
+
+def waiting(state: State, actor: str) -> Ticket:
+    """Return the ticket of an actor; `LookupError` when it has none."""
+    for ticket in state.tickets:
+        if ticket.actor == actor:
+            return ticket
+    raise LookupError(f"{actor} does not wait")
+
+
+def head_of(state: State, writes: bool) -> Ticket | None:
+    """Return the oldest waiting writer, or reader, or None."""
+    for ticket in state.tickets:
+        if (ticket.kind == "write") == writes:
+            return ticket
+    return None
+
+
+def filling_slots(state: State) -> int:
+    """Count the slots that are being filled."""
+    return sum(len(slots) for _, slots in state.filling)
+
+
+def mutual_wait_victim(bounds: Bounds, state: State) -> Ticket | None:
+    """Return the call that must give way because all wait for each other, or None.
+
+    A hold of somebody who does not wait may still end by itself, so it is busy; only a lease that
+    is in the hands of a caller who waits is not.
+    """
+    writer, reader = head_of(state, True), head_of(state, False)
+    n = writer.n if writer else 0
+    m = reader.m if reader else 0
+    who_wait = {ticket.actor for ticket in state.tickets}
+    busy = sum(not is_ready_lease(hold) or hold.owner not in who_wait for hold in state.holds)
+    leaving = any(
+        head is not None and bounds.token(head.actor) in state.cancelled
+        for head in (writer, reader)
+    )
+    if not mutual_wait(
+        state.closing,
+        n,
+        len(state.free),
+        m,
+        len(sampleable(bounds, state)),
+        filling_slots(state),
+        busy,
+        leaving,
+        False,
+    ):
+        return None
+    position = {ticket: place for place, ticket in enumerate(state.tickets)}
+    writer_place = position[writer] if writer else 0
+    reader_place = position[reader] if reader else 0
+    return writer if writer_gives_way(n, m, writer_place, reader_place) else reader
+
+
+def misfit(bounds: Bounds, state: State, ticket: Ticket) -> bool:
+    """Tell whether a call can never be served beside the leases of its own actor."""
+    own = [hold for hold in state.holds if hold.owner == ticket.actor]
+    if ticket.kind == "write":
+        blocked = len({number for hold in own for number in hold.slots})
+        return never_fits(ticket.n, bounds.capacity, blocked)
+    blocked = 0
+    for number, slot in enumerate(state.slots):
+        pins = sum(number in hold.slots for hold in own)
+        blocked += lease_blocks(slot.phase, slot.uses, bounds.uses, slot.pins, pins)
+    return never_fits(ticket.m, bounds.capacity, blocked)
