@@ -2,7 +2,7 @@
 # Targets can be repeated and interrupted. An installation that was cut short is started afresh.
 #
 #   make verify PYTHON=/opt/python/bin/python3.11 VENV=/tmp/venv
-#   make test PIP_FLAGS='--extra-index-url https://download.pytorch.org/whl/cpu'
+#   make test PIP_FLAGS='--extra-index-url URL'   # for instance an index of CPU-only torch builds
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
 VENV ?= .venv

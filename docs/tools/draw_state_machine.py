@@ -25,7 +25,7 @@ FOLDER = Path(__file__).parent.parent / "assets"
 BOX = (160, 46)
 BOW = 48.0  # how far an arrow bends from the straight line, in pixels
 STYLE = """<defs><marker id="tip" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="8"
- markerHeight="8" orient="auto-start-reverse"><path d="M0 0L10 5L0 10z" style="fill:#445"/></marker>
+ markerHeight="8" orient="auto"><path d="M0 0L10 5L0 10z" style="fill:#445"/></marker>
 </defs><style>.paper{fill:#fff;stroke:none}rect{fill:#e8eef7;stroke:#35527d}
 .way{fill:none;stroke:#445;marker-end:url(#tip)}
 text{fill:#223}.halo{fill:none;stroke:#fff;stroke-width:4px}
@@ -58,14 +58,14 @@ SLOT_PLACES: Mapping[str, Place] = {
 
 CALL = "the caller's code"
 CALL_PLACES: Mapping[str, Place] = {
-    CALL: Place(450, 220),
-    "writer waits": Place(110, 60),
-    "writer fills": Place(110, 380),
-    "reader waits": Place(830, 60),
-    "batch gathers": Place(830, 220),
-    "batch is ready": Place(830, 400),
-    "gather failed": Place(450, 50),
-    "lease is held": Place(450, 400),
+    CALL: Place(430, 230),
+    "writer waits": Place(110, 70),
+    "writer fills": Place(110, 400),
+    "reader waits": Place(930, 60),
+    "batch gathers": Place(930, 240),
+    "batch is ready": Place(690, 340),
+    "lease is held": Place(690, 440),
+    "gather failed": Place(690, 540),
 }
 
 
@@ -192,9 +192,8 @@ def picture(title: str, places: Mapping[str, Place], found: list[Arrow]) -> str:
     return "\n".join(parts)
 
 
-def pictures() -> dict[str, str]:
+def pictures(slots: list[Arrow], called: list[Arrow]) -> dict[str, str]:
     """Return each picture by its file name."""
-    slots, called = arrows()
     return {
         "slot-life.svg": picture("The life of a slot", SLOT_PLACES, slots),
         "call-life.svg": picture("The life of a call", CALL_PLACES, called),
@@ -205,7 +204,7 @@ def main(argv: list[str]) -> int:
     """Write the pictures into the folder given, or where the site looks for them."""
     folder = Path(argv[0]) if argv else FOLDER
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in pictures().items():
+    for name, text in pictures(*arrows()).items():
         (folder / name).write_text(text, encoding="utf-8")
         print(folder / name)
     return 0

@@ -6,7 +6,9 @@ them, and nobody is woken while nobody waits. `ready`, `fail_hold` and `set_canc
 stores, so they need no section.
 """
 
+import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import Final
 
 from forebay_spec.kernel import Closing, Verdict
@@ -21,6 +23,20 @@ from forebay._outcomes import calls_limit, error_for, held_limit
 from forebay._rules import Rules
 from forebay._stores import commit
 from forebay._tickets import Kind
+
+
+def inside_action() -> bool:
+    """Tell whether the caller interrupts an action of its own thread, as a signal handler may.
+
+    It must not enter the section then: the interrupted action may be inside.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_filename == inside_action.__code__.co_filename:
+            return True
+        frame = frame.f_back
+    return False
+
 
 _COUNTERS: Final = {
     Verdict.SHUT_DOWN: at.REFUSALS,
@@ -117,6 +133,14 @@ class Actions:
         """Empty: all records go."""
         with self.section:
             self.ledger.empty()
+            others = self.anybody_waits()
+        self.hand_on(others)
+
+    def stop(self, call: Call) -> None:
+        """Cancel one call, whose task was cancelled; like SetCancel, for a call without a token."""
+        with self.section:
+            call.stopped = True
+            self.ledger.mark_stopped(call)
             others = self.anybody_waits()
         self.hand_on(others)
 

@@ -54,8 +54,7 @@ async def run(core: Core, call: Call, work: Callable[[], T], finish: Callable[[]
 
 async def _stop(core: Core, call: Call, done: "asyncio.Future[T]") -> None:
     """End a call whose task was cancelled, and wait until its thread has nothing to do with it."""
-    call.stopped = True
-    core.monitor.wake()
+    core.stop(call)
     while not done.done():
         try:
             await asyncio.wait({done})

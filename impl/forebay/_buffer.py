@@ -163,6 +163,17 @@ class BlockingReplayBuffer(BufferBase):
     @overload
     def sample(
         self,
+        batch_size: int | None,
+        return_info: Literal[True],
+        *,
+        at_least: int | None = None,
+        timeout: float | None = None,
+        cancel_event: Event | None = None,
+    ) -> tuple[Batch, Info]: ...
+
+    @overload
+    def sample(
+        self,
         batch_size: int | None = None,
         *,
         return_info: Literal[True],

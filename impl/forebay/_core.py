@@ -12,12 +12,12 @@ import itertools
 import logging
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Final, TypeVar
 
-from forebay_spec.kernel import Verdict
+from forebay_spec.kernel import Closing, Verdict
 
-from forebay._actions import Actions
+from forebay._actions import Actions, inside_action
 from forebay._calls import BATCH, TICKET, Call
 from forebay._describe import describe
 from forebay._layout import NONE
@@ -53,6 +53,7 @@ class Core(Actions):
         super().__init__(ledger, monitor)
         self._stall_warning = stall_warning
         self._orphans: deque[Call] = deque()
+        self._closings: deque[tuple[Closing, BaseException | None]] = deque()
         self._task_actors = itertools.count(-1, -1)
 
     def fill(self, call: Call, copy: Callable[[Ints], None]) -> None:
@@ -158,6 +159,25 @@ class Core(Actions):
         self._poll(call)
         self.check_open(call)
 
+    def close(self, mode: Closing, failure: BaseException | None = None) -> None:
+        """Close, in a signal handler too: what cannot be done at once is left to the next call.
+
+        Nobody can tell the difference, since every call does what was left before it begins, and
+        those that sleep are woken.
+        """
+        if inside_action():
+            self._closings.append((mode, failure))
+            self.monitor.wake()
+        else:
+            super().close(mode, failure)
+
+    def looking(self) -> AbstractContextManager[object]:
+        """Return what to look at the ledger in: the section, unless this thread is in it.
+
+        A handler that interrupted an action of its own thread finds the ledger between two commits.
+        """
+        return nullcontext() if inside_action() else self.section
+
     def orphan(self, call: Call) -> None:
         """Leave a lease that nobody can end any more to whoever comes next; for finalisers.
 
@@ -168,12 +188,19 @@ class Core(Actions):
         self.monitor.wake()
 
     def reclaim(self) -> None:
-        """Return the leases that finalisers have left."""
+        """Do what finalisers and signal handlers have left to be done."""
+        if not (self._orphans or self._closings) or inside_action():
+            return
         while self._orphans:
             with suppress(IndexError, ValueError):
                 call = self._orphans[0]
                 self.give_back(call)
                 self._orphans.remove(call)
+        while self._closings:
+            with suppress(IndexError, ValueError):
+                closing = self._closings[0]
+                super().close(*closing)
+                self._closings.remove(closing)
 
     def task_actor(self) -> int:
         """Return a new actor for a call that belongs to no thread; those of threads are >= 0."""

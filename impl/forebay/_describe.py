@@ -8,18 +8,18 @@ from forebay._batches import HoldView
 from forebay._tickets import Kind, TicketView
 
 if TYPE_CHECKING:
-    from forebay._actions import Actions
+    from forebay._core import Core
 
 
-def describe(actions: "Actions") -> str:
+def describe(core: "Core") -> str:
     """Return who waits and for what, what is free and sampleable, and who holds what."""
-    ledger = actions.ledger
-    with actions.section:
+    ledger = core.ledger
+    with core.looking():
         tickets, holds, fillings = ledger.tickets(), ledger.holds(), ledger.fillings()
         free, sampleable = ledger.free.count(), ledger.sampleable
         closing = ledger.closing
         last = ledger.cells[at.LAST_DELIVERY]
-        now = actions.monitor.clock()
+        now = core.monitor.clock()
     names = {thread.ident: thread.name for thread in threading.enumerate()}
 
     def name(actor: int) -> str:
@@ -33,8 +33,8 @@ def describe(actions: "Actions") -> str:
     lines += [f"{name(ticket.actor)} waits {_purpose(ticket)}" for ticket in tickets]
     lines += [f"{name(actor)} fills {len(slots)} slots" for actor, slots in fillings.items()]
     lines += [f"{name(hold.owner)} holds {_held(hold)}" for hold in holds]
-    if actions.failure is not None:
-        lines.append(f"failed with {actions.failure!r}")
+    if core.failure is not None:
+        lines.append(f"failed with {core.failure!r}")
     return "\n".join(lines)
 
 

@@ -18,11 +18,13 @@ from forebay._batches import Batches, HoldView
 from forebay._calls import BATCH, TICKET, Call
 from forebay._free import FreeOrder
 from forebay._layout import NONE, Layout, Limits
-from forebay._rows import are_sampleable, become_free, returned_stamps
+from forebay._rows import DROPPED, LIVE, are_sampleable, become_free, returned_stamps
 from forebay._stores import Flags, Ints, Store, commit, tally
-from forebay._tickets import Kind, Tickets, TicketView
+from forebay._tickets import STOPPED, Kind, Tickets, TicketView
 
 CLOSINGS: Final = tuple(Closing)
+FREE: Final = int(Phase.FREE)
+FILLING: Final = int(Phase.FILLING)
 
 
 class Ledger:
@@ -117,7 +119,7 @@ class Ledger:
             [
                 *self._leaving(call),
                 *self.free.take(call.n),
-                (self.phase, slots, Phase.FILLING),
+                (self.phase, slots, FILLING),
                 (self.owner, slots, call.actor),
                 (cells, at.FILLING, cells[at.FILLING] + call.n),
                 *opening,
@@ -131,7 +133,7 @@ class Ledger:
         self.order.prepare(n)
         commit(
             [
-                (self.phase, slots, Phase.LIVE),
+                (self.phase, slots, LIVE),
                 *self.order.append(slots),
                 (cells, at.SAMPLEABLE, cells[at.SAMPLEABLE] + n),
                 (cells, at.FILLING, cells[at.FILLING] - n),
@@ -146,7 +148,7 @@ class Ledger:
         cells, slots = self.cells, call.slots
         commit(
             [
-                (self.phase, slots, Phase.FREE),
+                (self.phase, slots, FREE),
                 *self.free.put_back(slots),
                 (cells, at.FILLING, cells[at.FILLING] - len(slots)),
                 *self._closing(call),
@@ -181,7 +183,7 @@ class Ledger:
         cells, slots = self.cells, call.slots
         pins, phase = self.pins[slots] - 1, self.phase[slots]
         freed = become_free(phase, self.uses[slots], self.uses_per_record, pins)
-        spent = tally(phase[freed] == Phase.LIVE)
+        spent = tally(phase[freed] == LIVE)
         commit(
             [
                 (self.pins, slots, pins),
@@ -200,7 +202,7 @@ class Ledger:
         """Return: the held records are as if they had not been drawn."""
         cells, slots = self.cells, call.slots
         pins, phase, uses = self.pins[slots] - 1, self.phase[slots], self.uses[slots]
-        live = phase == Phase.LIVE
+        live = phase == LIVE
         again = slots[live]
         sampleable = are_sampleable(phase[live], uses[live], self.uses_per_record)
         remembered = self.batches.stamps(call.places[BATCH])[live]
@@ -224,7 +226,7 @@ class Ledger:
     def empty(self) -> None:
         """Empty: every record goes; those that are held, as soon as they are not any more."""
         cells = self.cells
-        live = np.flatnonzero(self.phase == Phase.LIVE)
+        live = np.flatnonzero(self.phase == LIVE)
         if not len(live):
             return
         pinned = self.pins[live] > 0
@@ -233,7 +235,7 @@ class Ledger:
             [
                 *self.order.clear(live),
                 *self._freeing(live[~pinned]),
-                (self.phase, dropped, Phase.DROPPED),
+                (self.phase, dropped, DROPPED),
                 (self.uses, dropped, 0),
                 (self.stamp, dropped, 0),
                 *self.batches.forget_stamps(dropped),
@@ -248,8 +250,15 @@ class Ledger:
         self.cells[at.CLOSING] = close_to(self.closing, mode)
 
     def flagged(self, token: int) -> bool:
-        """Tell whether a token's flag is set; `NO_TOKEN` has none."""
-        return token >= 0 and bool(self.cells[self.layout.token_base + token])
+        """Tell whether a token's flag is set: never for `NO_TOKEN`, always for `STOPPED`."""
+        if token < 0:
+            return token == STOPPED
+        return bool(self.cells[self.layout.token_base + token])
+
+    def mark_stopped(self, call: Call) -> None:
+        """Let the ticket of a call, if it has one, say that the call is about to leave."""
+        if call.places[TICKET] != NONE:
+            self.queue.mark_stopped(call.places[TICKET])
 
     def set_flag(self, token: int) -> None:
         """SetCancel: one plain store, which needs no critical section."""
@@ -304,7 +313,7 @@ class Ledger:
         if not len(slots):
             return []
         return [
-            (self.phase, slots, Phase.FREE),
+            (self.phase, slots, FREE),
             (self.uses, slots, 0),
             (self.stamp, slots, 0),
             *self.free.append(slots),

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 
 from forebay import _layout as at
-from forebay._actions import Actions
+from forebay._core import Core
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -85,10 +85,10 @@ class BufferStats(Mapping[str, int | float]):
 _NAMES = {field.name: None for field in fields(BufferStats)}
 
 
-def take_stats(actions: Actions) -> BufferStats:
+def take_stats(core: Core) -> BufferStats:
     """Return what the ledger says now."""
-    ledger, cells = actions.ledger, actions.ledger.cells
-    with actions.section:
+    ledger, cells = core.ledger, core.ledger.cells
+    with core.looking():
         return BufferStats(
             capacity=ledger.capacity,
             sampleable=cells[at.SAMPLEABLE],

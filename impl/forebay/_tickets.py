@@ -25,6 +25,8 @@ from forebay._stores import Store
 _NUMBER, _KIND, _ACTOR, _N, _M, _TOKEN, _PREVIOUS, _NEXT = range(8)
 
 NO_TOKEN: Final = -1
+STOPPED: Final = -2
+"""In the place of a token: the call's own task has cancelled it."""
 
 
 class Kind(IntEnum):
@@ -79,6 +81,10 @@ class Tickets:
     def token(self, row: int) -> int:
         """Return the token of a ticket, or `NO_TOKEN`."""
         return int(self._cells[self._starts[_TOKEN] + row])
+
+    def mark_stopped(self, row: int) -> None:
+        """Say that a ticket's call was cancelled by its task."""
+        self._cells[self._starts[_TOKEN] + row] = STOPPED
 
     def join(self, kind: Kind, actor: int, n: int, m: int, token: int) -> tuple[int, list[Store]]:
         """Return the row for a new ticket and the stores that append it."""

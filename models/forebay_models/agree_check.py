@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 
-from forebay_spec.actions import Machine
+from forebay_spec.actions import ACTIONS, Machine
 from forebay_spec.bounds import QUICK, Bounds
 from forebay_spec.state import State
 
@@ -48,8 +48,10 @@ def check_agree(
         return [could_not_run("agree", error)]
     wanted = [QUICK[name] for name in names or QUICK]
     observer.expects(len(wanted))
-    checks = [_check(by_graph[bounds.name], bounds, observer) for bounds in wanted]
-    return run_with(TlcRunner(tools, directory), checks)
+    actions: set[str] = set()
+    checks = [_check(by_graph[bounds.name], bounds, actions, observer) for bounds in wanted]
+    outcomes = run_with(TlcRunner(tools, directory), checks)
+    return outcomes if names else [*outcomes, _together(outcomes, actions)]
 
 
 def explored(machine: Machine) -> LabelledGraph:
@@ -62,8 +64,32 @@ def explored(machine: Machine) -> LabelledGraph:
     )
 
 
-def _check(run: Run, bounds: Bounds, observer: Observer) -> Callable[[TlcRunner], Outcome]:
-    """Return the comparison of one graph."""
+def _together(outcomes: Sequence[Outcome], actions: set[str]) -> Outcome:
+    """Say whether the graphs together have every action; agreeing about less shows little."""
+    missing = sorted(ACTIONS.keys() - actions)
+    ended = all(outcome.verdict in (Verdict.HOLDS, Verdict.VIOLATED) for outcome in outcomes)
+    return Outcome(
+        name="agree actions",
+        verdict=Verdict.VIOLATED
+        if missing and ended
+        else Verdict.INCONCLUSIVE
+        if missing
+        else Verdict.HOLDS,
+        bounds="all graphs together",
+        figures={
+            "states": sum(int(outcome.figures.get("states", 0)) for outcome in outcomes),
+            "edges": sum(int(outcome.figures.get("edges", 0)) for outcome in outcomes),
+            "actions": len(ACTIONS) - len(missing),
+        },
+        seconds=0.0,
+        detail=f"on no edge of any graph: {', '.join(missing)}" if missing else "",
+    )
+
+
+def _check(
+    run: Run, bounds: Bounds, actions: set[str], observer: Observer
+) -> Callable[[TlcRunner], Outcome]:
+    """Return the comparison of one graph, which adds the names of its actions to `actions`."""
     name = f"agree {bounds.name}"
 
     def check(runner: TlcRunner) -> Outcome:
@@ -97,13 +123,15 @@ def _check(run: Run, bounds: Bounds, observer: Observer) -> Callable[[TlcRunner]
             return ended(judged.verdict, judged.detail)
         observer.says(name, "exploring")
         printed, found = reader.graph(), explored(Machine(bounds))
+        labels = {label for _, label, _ in printed.edges}
+        actions.update(label.partition("(")[0] for label in labels)
         comparison = compare(printed, found, names=("TLA+", "Python"), describe=describe_state)
         return ended(
             Verdict.HOLDS if comparison.equal else Verdict.VIOLATED,
             comparison.text(),
             states=len(printed.states),
             edges=len(printed.edges),
-            labels=len({label for _, label, _ in printed.edges}),
+            labels=len(labels),
         )
 
     return check

@@ -4,6 +4,7 @@ Counterexamples come before the table, so that the verdicts are the last thing o
 """
 
 import json
+import sys
 from collections.abc import Sequence
 
 from forebay_models.outcome import Figure, Json, Outcome, Verdict, worst
@@ -63,9 +64,9 @@ def _print_table(outcomes: Sequence[Outcome]) -> None:
             f"{outcome.seconds:.1f}",
         )
     verdict = worst(outcomes)
-    console = Console()
     # Without a terminal the width would be 80 columns, too few for five of them.
-    console.print(table, width=None if console.is_terminal else 140)
+    console = Console(width=None if sys.stdout.isatty() else 150)
+    console.print(table)
     held = sum(outcome.verdict is Verdict.HOLDS for outcome in outcomes)
     sentence = f"{held} of {len(outcomes)} hold within the bounds named; verdict: {verdict.words}"
     console.print(Text(sentence, style=_COLOURS[verdict]))

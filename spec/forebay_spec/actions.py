@@ -8,6 +8,7 @@ an entry replaced, or `actions_under` another judge.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from forebay_spec.bounds import Bounds, ReaderKind
@@ -83,6 +84,8 @@ def actions_under(
     The defaults give the honest machine. A planted fault gives a different one here, or replaces
     an entry of the table.
     """
+    # Several guards ask for the same verdict; judges are pure, so one answer serves them all.
+    judge = lru_cache(maxsize=256)(judge)
 
     def serve(bounds: Bounds, state: State, ticket: Ticket) -> tuple[State, ...]:
         if ticket.kind == "write":

@@ -123,15 +123,12 @@ _QUICK = (
         producers=("p1",),
         readers=("c1", "c2"),
         write_sizes=(1, 2),
-        requests=(_PLAIN_1, _ONE_OF_2, _PLAIN_2),
-        token_of=(("c1", "t1"),),
+        requests=(_ONE_OF_2, _PLAIN_2),
         features=frozenset({"Fail"}),
-        closings=_BOTH,
     ),
     Bounds(
         name="leases",
         capacity=2,
-        uses=2,
         producers=("p1", "x1"),
         readers=("x1", "c1"),
         write_sizes=(1,),
@@ -184,3 +181,4 @@ def mutual_wait_bounds(capacity: int, n: int, k: int) -> Bounds:
         write_sizes=(n,),
         requests=(Request("plain", k, k),),
     )
+FULL: Final[Mapping[str, Bounds]] = {}

@@ -8,7 +8,8 @@ error cannot pass as prose.
 - a path and a name, `tests/x/test_y.py::test_z`: that file defines it (`Class.method` too);
 - a dotted name, `forebay_spec.kernel.mutual_wait`: it can be imported;
 - a property or witness, `NoOverwrite`: the specification registers it;
-- a command, `forebay check tlc` or `make bench`: the command line or the Makefile has it.
+- a command, `forebay check tlc` or `make bench`: the command line or the Makefile has it;
+- a fault planted in the library, `mutant lost_wakeup`: the campaign's tests know it.
 """
 
 import ast
@@ -19,6 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from forebay_models.mutants.local import LOCAL_MUTANTS
 from forebay_spec.properties import INVARIANTS, LIVENESS, STEPS, WITNESSES
 
 ROOT = Path(__file__).parents[2]
@@ -89,6 +91,8 @@ def importable(dotted: str) -> bool:
 
 def _is_command(item: str) -> bool:
     words = item.split()
+    if words[0] == "mutant":
+        return words[1] in LOCAL_MUTANTS
     if words[:2] == ["forebay", "check"]:
         return len(words) > 2 and words[2] in CHECKS
     if words[:2] == ["forebay", "campaign"]:
@@ -120,7 +124,7 @@ def missing(item: str) -> bool:
     kinds: list[tuple[bool, Callable[[str], bool]]] = [
         (" " in item, _is_command),
         ("::" in item, _is_definition),
-        ("/" in item, lambda path: (ROOT / path).is_file()),
+        ("/" in item or item.endswith((".toml", ".txt")), lambda path: (ROOT / path).is_file()),
         (item.startswith("forebay") and "." in item, importable),
     ]
     for applies, exists in kinds:

@@ -7,6 +7,7 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).parents[2]
+Arrow = tuple[str, str, tuple[str, ...]]
 
 
 @pytest.fixture(scope="module")
@@ -21,8 +22,17 @@ def drawing() -> ModuleType:
     return module
 
 
-def test_committed_pictures_are_up_to_date(drawing: ModuleType) -> None:
-    drawn: dict[str, str] = drawing.pictures()
+@pytest.fixture(scope="module")
+def found(drawing: ModuleType) -> tuple[list[Arrow], list[Arrow]]:
+    arrows: tuple[list[Arrow], list[Arrow]] = drawing.arrows()
+    return arrows
+
+
+@pytest.mark.slow
+def test_committed_pictures_are_up_to_date(
+    drawing: ModuleType, found: tuple[list[Arrow], list[Arrow]]
+) -> None:
+    drawn: dict[str, str] = drawing.pictures(*found)
     assert sorted(drawn) == ["call-life.svg", "slot-life.svg"]
     for name, text in drawn.items():
         committed = (ROOT / "docs/assets" / name).read_text(encoding="utf-8")
@@ -35,9 +45,10 @@ def test_a_state_without_a_box_is_an_error(drawing: ModuleType) -> None:
         drawing.picture("title", drawing.SLOT_PLACES, [arrow])
 
 
-def test_the_life_of_a_slot_is_a_cycle(drawing: ModuleType) -> None:
-    slots, _ = drawing.arrows()
-    ways = {(arrow.start, arrow.end): arrow.actions for arrow in slots}
+@pytest.mark.slow
+def test_the_life_of_a_slot_is_a_cycle(found: tuple[list[Arrow], list[Arrow]]) -> None:
+    slots, _ = found
+    ways = {(start, end): actions for start, end, actions in slots}
     assert ways["free", "filling"] == ("Admit", "Arrive")
     assert ways["filling", "sampleable"] == ("Publish",)
     assert ways["spent, held", "free"] == ("Deliver",)

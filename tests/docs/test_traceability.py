@@ -67,6 +67,12 @@ def test_a_fault_is_shown_by_a_command_or_open(row: Row) -> None:
 
 
 @pytest.mark.parametrize("row", ledger_rows(), ids=lambda row: row.key)
+def test_a_fault_is_planted_somewhere_or_open(row: Row) -> None:
+    planted_by = row.cells[4]
+    assert names_in(planted_by) or OPEN.match(planted_by), planted_by
+
+
+@pytest.mark.parametrize("row", ledger_rows(), ids=lambda row: row.key)
 def test_a_fault_of_threads_is_not_open(row: Row) -> None:
     tests = [item for item in names_in(row.cells[5]) if item.startswith("tests/")]
     assert row.key not in ON_THREADS or tests
@@ -83,6 +89,7 @@ def test_a_fault_of_threads_is_not_open(row: Row) -> None:
         "make nothing",
         "pytest tests/nothing.py",
         "python -m benchmarks.nothing",
+        "mutant no_such_fault",
     ],
 )
 def test_a_wrong_name_is_noticed(item: str) -> None:
@@ -99,6 +106,7 @@ def test_a_wrong_name_is_noticed(item: str) -> None:
         "forebay check kernel",
         "make verify",
         "python -m benchmarks",
+        "mutant lost_wakeup",
     ],
 )
 def test_a_right_name_is_accepted(item: str) -> None:

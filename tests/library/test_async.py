@@ -5,7 +5,14 @@ import threading
 from collections.abc import Awaitable, Callable
 
 import pytest
-from forebay import AdmissionTimeout, BlockingReplayBuffer, Cancelled, MutualWait, ShutDown
+from forebay import (
+    AdmissionTimeout,
+    BlockingReplayBuffer,
+    Cancelled,
+    MutualWait,
+    SampleTimeout,
+    ShutDown,
+)
 
 from tests.library.support import Stage, assert_consistent, make, snapshot
 
@@ -174,6 +181,33 @@ def test_a_task_cancelled_between_the_copy_and_its_last_step_leaves_no_trace() -
         join_workers()
         await ended(reading)
         assert (len(buffer), buffer.stats().admitted, buffer.stats().delivered) == (2, 2, 0)
+
+    run(body)
+
+
+def test_a_cancelled_task_takes_part_in_no_mutual_wait() -> None:
+    """Its ticket is about to leave, so nobody has to give way to it."""
+
+    async def body(stage: Stage, buffer: BlockingReplayBuffer) -> None:
+        await buffer.extend_async([1, 2, 3])
+        writing = asyncio.create_task(buffer.extend_async([4, 5]))
+        await asleep(stage, 1)
+        with pytest.raises(MutualWait):
+            buffer.sample(4, timeout=0)
+        woken, go = threading.Event(), threading.Event()
+
+        def stall() -> None:
+            woken.set()
+            go.wait(60)
+
+        stage.at["woken"] = stall
+        writing.cancel()
+        await asyncio.to_thread(woken.wait, 60)
+        with pytest.raises(SampleTimeout):
+            buffer.sample(4, timeout=0)
+        go.set()
+        with pytest.raises(asyncio.CancelledError):
+            await writing
 
     run(body)
 

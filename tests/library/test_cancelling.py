@@ -86,6 +86,40 @@ def test_a_signal_handler_cancels_the_wait_that_it_interrupts() -> None:
     assert buffer.stats().waiting_readers == 0
 
 
+@pytest.mark.skipif(
+    threading.current_thread() is not threading.main_thread(),
+    reason="signal handlers run in the main thread; run these tests there",
+)
+def test_signals_do_not_restart_a_timeout() -> None:
+    """L07: a timeout of five seconds under ten signals a second takes five seconds."""
+    stage = Stage()
+    buffer = make(2, stage)
+    main = threading.main_thread().ident
+    assert main is not None
+    handled: list[float] = []
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        handled.append(stage.now)
+
+    def interrupt() -> None:
+        for _ in range(50):
+            stage.await_sleepers(1)
+            signal.pthread_kill(main, signal.SIGUSR1)
+            stage.advance(0.1)
+
+    previous = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with patience() as start:
+            signals = start(interrupt)
+            with pytest.raises(SampleTimeout):
+                buffer.sample(1, timeout=4.95)
+            result(signals)
+    finally:
+        signal.signal(signal.SIGUSR1, previous)
+    assert handled
+    assert stage.now == pytest.approx(5.0)
+
+
 def test_a_foreign_event_is_polled_and_ends_a_wait() -> None:
     stage = Stage()
     buffer = make(2, stage)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
-from forebay import AdmissionTimeout, BlockingReplayBuffer, Cancelled, SampleTimeout
+from forebay import AdmissionTimeout, BlockingReplayBuffer, Cancelled, SampleTimeout, ShutDown
 from forebay._monitor import ThreadMonitor
 
 from tests.library.interrupts import Interrupts, interrupted
@@ -139,3 +139,35 @@ def test_a_token_can_be_set_wherever_a_signal_handler_can_run() -> None:
     cancelled = outcomes.count("Cancelled")
     assert outcomes == ["Cancelled"] * cancelled + ["SampleTimeout"] * (len(outcomes) - cancelled)
     assert cancelled > len(outcomes) // 2
+
+
+def look_and_close(buffer: BlockingReplayBuffer, seen: list[tuple[int, str]]) -> None:
+    seen.append((buffer.stats().capacity, buffer.describe().splitlines()[0][:20]))
+    buffer.shutdown()
+
+
+def test_a_buffer_can_be_closed_and_looked_at_wherever_a_signal_handler_can_run() -> None:
+    """A handler that shuts down or reports must not wait for the thread that it interrupts."""
+    outcomes: list[str] = []
+    for place in itertools.count():
+        buffer = make("fifo", 1)
+        seen: list[tuple[int, str]] = []
+        handler = Interrupts([place], partial(look_and_close, buffer, seen))
+        outcome = "served"
+        try:
+            with handler:
+                buffer.sample(4, timeout=5)
+        except (SampleTimeout, ShutDown) as error:
+            outcome = type(error).__name__
+        if not handler.raised:
+            break
+        outcomes.append(outcome)
+        assert seen == [(4, "buffer of 4 records,")]
+        with pytest.raises(ShutDown):
+            buffer.extend([1])
+        assert ledger_of(buffer).tickets() == []
+        assert_consistent(buffer)
+    # Closed in time, it drains the two records that there are.
+    served = outcomes.count("served")
+    assert served > len(outcomes) // 3
+    assert set(outcomes) == {"served", "SampleTimeout"}

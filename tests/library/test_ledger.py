@@ -181,7 +181,8 @@ class Walk:
         assert ledger.fresh == model.fresh
         sampleable = model.sampleable()
         assert ledger.sampleable == len(sampleable)
-        if sampleable:
+        # Looking at the order tidies it up, so that is not done after every step.
+        if sampleable and self.random.random() < 0.3:
             order = ledger.order.select(len(sampleable)).tolist()
             slots = [record.slot for record in sampleable]
             assert order == slots if model.fifo else sorted(order) == sorted(slots)
@@ -242,5 +243,5 @@ def test_gaps_in_the_pool_of_batches_are_closed() -> None:
         ledger.draw(following)
         ledger.give_back(previous)
         previous = following
-    assert [hold.slots for hold in ledger.holds()][0] == slots
+    assert next(hold.slots for hold in ledger.holds()) == slots
     assert ledger.batches.used() == 3

@@ -16,6 +16,7 @@ from forebay import (
     Cancelled,
     CancelToken,
     Lease,
+    Limits,
     MutualWait,
     SampleTimeout,
     ShutDown,
@@ -36,7 +37,7 @@ from forebay_models.adapters.adapter import (
     Observation,
 )
 from forebay_models.adapters.records import StorageKind, batch_of, numbers_in, storage_of
-from forebay_models.stepping.board import Asleep, Ended, Parked, Stop
+from forebay_models.stepping.board import PATIENCE, Asleep, Ended, Parked, Stop
 from forebay_models.stepping.crew import OUTSIDE, Crew
 from forebay_models.stepping.monitor import DOZING
 
@@ -85,12 +86,20 @@ class LocalAdapter:
         bounds: what actors, sizes and features there are.
         storage: where the records are kept.
         seed: of the buffer's random order.
+        patience: seconds within which a thread has to come to a stop.
     """
 
-    def __init__(self, bounds: Bounds, storage: StorageKind = "tensor", seed: int = 0) -> None:
+    def __init__(
+        self,
+        bounds: Bounds,
+        storage: StorageKind = "tensor",
+        seed: int = 0,
+        *,
+        patience: float = PATIENCE,
+    ) -> None:
         self._bounds = bounds
         self._storage = storage
-        self._crew = Crew(bounds.actors)
+        self._crew = Crew(bounds.actors, patience)
         self._monitor = self._crew.monitor
         self._buffer = BlockingReplayBuffer(
             storage_of(storage, bounds.capacity),
@@ -100,6 +109,8 @@ class LocalAdapter:
             write_transform=None,
             seed=seed,
             stall_warning=None,
+            # The specification knows no full tables; no slot is in more than N batches.
+            limits=Limits(held=bounds.uses * bounds.capacity),
             monitor=self._monitor,
         )
         self._core = self._buffer._core

@@ -8,9 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Literal, cast
 
 import torch
-from forebay import Storage
-from forebay._list_storage import ListStorage
-from forebay._tensor_storage import TensorStorage
+from forebay import ListStorage, Storage, TensorStorage
 
 StorageKind = Literal["tensor", "list"]
 STORAGES: Final[tuple[StorageKind, ...]] = ("tensor", "list")

@@ -19,7 +19,7 @@ from forebay_spec.actions import Label, Machine, actor_of, verdict
 from forebay_spec.bounds import ReaderKind
 from forebay_spec.kernel import Verdict
 from forebay_spec.properties import INVARIANTS, STEPS, WITNESSES
-from forebay_spec.state import State, Ticket
+from forebay_spec.state import State, Ticket, initial
 
 from forebay_models.adapters.adapter import (
     INTERRUPTED,
@@ -51,6 +51,7 @@ class Divergence(AssertionError):
 
     Attributes:
         setting: what the example ran with.
+        start: the state before the first step.
         steps: the steps; the last one is where they parted, with no state after it.
         what: sentences that say what is wrong.
         expected: the states that the specification allows after the last step.
@@ -67,6 +68,7 @@ class Divergence(AssertionError):
     ) -> None:
         super().__init__(f"{steps[-1].label}: {'; '.join(what)}" if steps else "; ".join(what))
         self.setting = setting
+        self.start = initial(setting.bounds)
         self.steps = steps
         self.what = what
         self.expected = expected
@@ -129,19 +131,23 @@ class Driver:
         allowed = self._machine.apply(before, label)
         self._steps.append(Taken(label, manner, actor_of(before, label), None))
         try:
-            seen = self._adapter.apply(label, manner)
+            seen = self._apply(label, manner, allowed)
             after = self._judge(before, label, manner, allowed, seen)
             self._enter(after)
             self._rest(after)
-        except Divergence:
-            raise
         except (Mismatch, Stuck, LostWakeup) as error:
             raise self.divergence([str(error)], allowed) from error
+        self._steps[-1] = self._steps[-1]._replace(after=after)
+        self._count(before, label, manner, after)
+
+    def _apply(self, label: Label, manner: str, allowed: tuple[State, ...]) -> Observation:
+        try:
+            return self._adapter.apply(label, manner)
+        except (Mismatch, Stuck, LostWakeup):
+            raise
         except Exception as error:
             wrong = f"the step raised {type(error).__name__}: {error}"
             raise self.divergence([wrong], allowed) from error
-        self._steps[-1] = self._steps[-1]._replace(after=after)
-        self._count(before, label, manner, after)
 
     def _judge(
         self,
@@ -170,12 +176,12 @@ class Driver:
         wrong += [
             f"{name} does not hold: {invariant.sentence}"
             for name, invariant in INVARIANTS.items()
-            if not invariant.holds(self._bounds, after)
+            if not invariant.predicate(self._bounds, after)
         ]
         wrong += [
             f"{name} does not hold: {prop.sentence}"
             for name, prop in STEPS.items()
-            if not prop.holds(self._bounds, before, label, after)
+            if not prop.predicate(self._bounds, before, label, after)
         ]
         if wrong:
             raise self.divergence(wrong, allowed, after)
@@ -225,7 +231,7 @@ class Driver:
         if label.name in MANNERS:
             exercise.manners[f"{label.name}: {manner or 'as usual'}"] += 1
         for name, witness in WITNESSES.items():
-            if witness.holds(self._bounds, before, label, after):
+            if witness.predicate(self._bounds, before, label, after):
                 exercise.witnesses[name] += 1
 
     def divergence(

@@ -25,9 +25,20 @@ from forebay_models.campaign.session import Session
 from forebay_models.campaign.settings import BOUNDS, Setting
 
 _SEEDS: Final = 7
-_DISTURBING: Final = ("Abandon", "Fail", "Expire", "SetCancel", "Empty", "Close", "Return")
-_WEIGHT: Final = 4
-_LONGEST_CALM: Final = 25
+_USUAL: Final = 4
+_WEIGHTS: Final[Mapping[str, int]] = {
+    "Abandon": 1,
+    "Fail": 1,
+    "Return": 2,
+    "Expire": 1,
+    "SetCancel": 2,
+    "Close": 2,
+    "Empty": 1,
+}
+"""How many rules the actions have that disturb the others; all others have `_USUAL`."""
+
+_STOP: Final = "Close(stopped)"
+_LONGEST_CALM: Final = 15
 SETTINGS: Final = st.builds(
     Setting,
     bounds=st.sampled_from(BOUNDS),
@@ -52,7 +63,7 @@ class Walk(RuleBasedStateMachine):
 
     @initialize(
         setting=SETTINGS,
-        without=st.frozensets(st.sampled_from(_DISTURBING)),
+        without=st.frozensets(st.sampled_from((*_WEIGHTS, _STOP))),
         calm=st.integers(0, _LONGEST_CALM),
     )
     def start(self, setting: Setting, without: frozenset[str], calm: int) -> None:
@@ -66,10 +77,12 @@ class Walk(RuleBasedStateMachine):
         if driver is None or (action == "Close" and driver.length < self._calm):
             return ()
         labels = driver.labels(action)
-        if action not in self._without:
-            return labels
-        # A failed hold can do nothing but return.
-        return tuple(label for label in labels if driver.must_return(label))
+        if action in self._without:
+            # A failed hold can do nothing but return.
+            return tuple(label for label in labels if driver.must_return(label))
+        if action == "Close" and _STOP in self._without:
+            return tuple(label for label in labels if str(label) != _STOP)
+        return labels
 
     def take(self, label: Label, manner: str) -> None:
         """Take a step, and keep the failure that it may show."""
@@ -118,6 +131,6 @@ def machine_for(session: Session, actions: Mapping[str, object] = ACTIONS) -> ty
     rules = {
         f"{action}_{number}": _rule_for(action)
         for action in actions
-        for number in range(1 if action in _DISTURBING else _WEIGHT)
+        for number in range(_WEIGHTS.get(action, _USUAL))
     }
     return type("Walk", (Walk,), {**rules, "session": session, "__doc__": Walk.__doc__})

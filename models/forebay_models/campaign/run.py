@@ -45,16 +45,18 @@ def run(session: Session, *, seed_number: int, steps: int = STEPS) -> None:
         verbosity=Verbosity.quiet,
     )
     number = 0
-    with _quiet_library(), suppress(Enough, Divergence):
+    with _quiet_library():
         while not session.over and session.failure is None:
             machine = seed(seed_number * _SPREAD + number)(machine_for(session))
             try:
-                run_state_machine_as_test(machine, settings=options)
+                with suppress(Enough, Divergence):
+                    run_state_machine_as_test(machine, settings=options)
             except FlakyFailure:
                 if session.failure is None:
                     raise
                 session.flaky = True
             number += 1
+        session.shorten()
 
 
 @contextmanager

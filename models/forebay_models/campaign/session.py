@@ -12,12 +12,12 @@ from typing import Final
 
 from forebay_models.adapters.adapter import Adapter
 from forebay_models.campaign.driver import Divergence, Driver, Exercise
+from forebay_models.campaign.replay import Start, shortened
 from forebay_models.campaign.settings import Setting
 
-SHRINKING: Final = 20.0
-"""Seconds for which a failure is shrunk at most."""
+SHRINKING: Final = 10.0
+"""Seconds for which hypothesis shrinks a failure at most, and then for leaving out steps."""
 
-Start = Callable[[Setting], Adapter]
 Tell = Callable[[Exercise, float], None]
 
 
@@ -88,6 +88,11 @@ class Session:
     def go_on(self) -> None:
         """Look at the clock before a step; `Enough` when a failure was shrunk for long enough."""
         self._check()
+
+    def shorten(self) -> None:
+        """Leave out what the failure can do without."""
+        if self.failure is not None:
+            self.failure = shortened(self._start, self.failure, self._shrinking)
 
     def fail(self, failure: Divergence) -> None:
         """Keep a failure, unless a smaller one is known."""

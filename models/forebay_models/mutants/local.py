@@ -19,7 +19,7 @@ import numpy as np
 from forebay import BlockingReplayBuffer
 from forebay import _layout as at
 from forebay._actions import Actions
-from forebay._batches import Batches, HoldState
+from forebay._batches import HoldState
 from forebay._calls import BATCH, TICKET, Call
 from forebay._free import FreeOrder
 from forebay._layout import NONE
@@ -271,16 +271,6 @@ def _put_at_back(self: FreeOrder, slots: Ints) -> object:
 def _keep_the_dropped(phase: Ints, uses: Ints, limit: int, pins: Ints) -> Flags:
     flags: Flags = (pins == 0) & (phase == Phase.LIVE) & (uses == limit)
     return flags
-
-
-@_mutant(
-    "stamps_not_forgotten",
-    Batches,
-    "forget_stamps",
-    "a hold remembers the ages of records that were emptied",
-)
-def _remember_all(self: Batches, dropped: Ints) -> list[object]:
-    return []
 
 
 @_mutant(

@@ -8,7 +8,7 @@ meanwhile, such as waking them, has happened when it stands still.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeVar
 
-from forebay_models.stepping.board import Board, Calls, Ended, Parked, Stop
+from forebay_models.stepping.board import PATIENCE, Board, Calls, Ended, Parked, Stop
 from forebay_models.stepping.monitor import DOZING, SteppedMonitor
 from forebay_models.stepping.worker import Worker
 
@@ -21,10 +21,11 @@ class Crew:
 
     Args:
         names: the actors.
+        patience: seconds within which a thread has to come to a stop.
     """
 
-    def __init__(self, names: Iterable[str]) -> None:
-        self.board = Board()
+    def __init__(self, names: Iterable[str], patience: float = PATIENCE) -> None:
+        self.board = Board(patience)
         self.monitor = SteppedMonitor(self.board)
         self._workers = {name: Worker(self.board, name) for name in (*names, OUTSIDE)}
 

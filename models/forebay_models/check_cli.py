@@ -1,0 +1,185 @@
+"""`forebay check`: judges the models.
+
+Each command prints a table of verdicts with their bounds, or one JSON document, and ends with the
+exit code of the worst verdict. What a command needs is imported when it runs, so that `--help` is
+quick and a missing extra is named by the command that needs it.
+"""
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from forebay_models.outcome import Outcome
+from forebay_models.progress import Observer, bar
+from forebay_models.verdicts import report
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
+
+
+class Tier(StrEnum):
+    """How large the bounds are."""
+
+    QUICK = "quick"
+    FULL = "full"
+
+
+TierOption = Annotated[
+    Tier,
+    typer.Option(help="The bounds: quick takes a few minutes, full takes hours and includes it."),
+]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else.")
+]
+ModelsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--models",
+        help="The directory of the TLA+ models and their manifest.toml, if not the usual one.",
+        file_okay=False,
+        exists=True,
+    ),
+]
+
+
+@app.callback()
+def check() -> None:
+    """Judge the models: TLA+ by TLC, Python by an explorer, one against the other, the kernel.
+
+    Every verdict comes with the bounds that it holds within. Exit codes: 0 holds, 1 violated,
+    2 could not run, 3 inconclusive; with several checks 1 beats 2, 2 beats 3 and 3 beats 0.
+
+    Examples:
+
+    - `forebay check all` - everything, in a few minutes
+
+    - `forebay check tlc --show` - TLC, with the counterexamples of the planted faults
+
+    - `forebay check agree writers` - compare one graph
+
+    - `forebay check all --json | jq .verdict` - for programs
+    """
+
+
+@app.command()
+def kernel(
+    as_json: JsonOption = False,
+    seconds: Annotated[int, typer.Option(min=1, help="How long to try each condition.")] = 20,
+) -> None:
+    """Confirm the contracts of the decision kernel over all paths, with CrossHair.
+
+    Every `post:` line of forebay_spec/kernel.py must be confirmed; one that CrossHair gives up on
+    is inconclusive.
+
+    Example: `forebay check kernel --seconds 60`
+    """
+    _run("check kernel", as_json, lambda observer: _kernel(observer, seconds))
+
+
+@app.command()
+def tlc(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Runs of manifest.toml; all of the tier if none.")
+    ] = None,
+    tier: TierOption = Tier.QUICK,
+    show: Annotated[
+        bool, typer.Option(help="Print the counterexamples of planted faults, too.")
+    ] = False,
+    models: ModelsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run TLC over the TLA+ models and over the planted faults, which must be found.
+
+    Example: `forebay check tlc writers` runs one entry of tla/manifest.toml.
+    """
+    _run("check tlc", as_json, lambda observer: _tlc(observer, tier, names or (), models, show))
+
+
+@app.command()
+def explore(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="Graphs, for-ever (liveness) or mutual-wait; everything if none."),
+    ] = None,
+    tier: TierOption = Tier.QUICK,
+    as_json: JsonOption = False,
+) -> None:
+    """Explore the Python specification breadth first: invariants, steps, witnesses, liveness.
+
+    Example: `forebay check explore leases mutual-wait`
+    """
+    _run("check explore", as_json, lambda observer: _explore(observer, tier, names or ()))
+
+
+@app.command()
+def agree(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Quick graphs, such as writers; all if none.")
+    ] = None,
+    models: ModelsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show that TLC and the explorer find the same states and the same labelled steps.
+
+    Example: `forebay check agree writers`
+    """
+    _run("check agree", as_json, lambda observer: _agree(observer, names or (), models))
+
+
+@app.command("all")
+def everything(
+    tier: TierOption = Tier.QUICK, models: ModelsOption = None, as_json: JsonOption = False
+) -> None:
+    """Do all of the above and end with one table.
+
+    Agreement is always about the quick graphs.
+
+    Example: `forebay check all --tier full`
+    """
+
+    def checks(observer: Observer) -> list[Outcome]:
+        return [
+            *_kernel(observer, None),
+            *_explore(observer, tier, ()),
+            *_tlc(observer, tier, (), models, False),
+            *_agree(observer, (), models),
+        ]
+
+    _run("check all", as_json, checks)
+
+
+def _run(command: str, as_json: bool, checks: Callable[[Observer], Sequence[Outcome]]) -> None:
+    """Run checks under a progress bar, report them and exit with their verdict."""
+    with bar() as observer:
+        outcomes = checks(observer)
+    raise typer.Exit(int(report(outcomes, command=command, as_json=as_json)))
+
+
+def _kernel(observer: Observer, seconds: int | None) -> list[Outcome]:
+    from forebay_models.kernel_check import SECONDS_PER_CONDITION, check_kernel
+
+    observer.expects(1)
+    patience = seconds or SECONDS_PER_CONDITION
+    return [check_kernel(seconds_per_condition=patience, observer=observer)]
+
+
+def _tlc(
+    observer: Observer, tier: Tier, names: Sequence[str], models: Path | None, show: bool
+) -> list[Outcome]:
+    from forebay_models.tlc_check import check_tlc
+
+    return check_tlc(tier=tier.value, names=names, models=models, show=show, observer=observer)
+
+
+def _explore(observer: Observer, tier: Tier, names: Sequence[str]) -> list[Outcome]:
+    from forebay_models.explore_check import check_explore
+
+    return check_explore(tier_name=tier.value, names=names, observer=observer)
+
+
+def _agree(observer: Observer, names: Sequence[str], models: Path | None) -> list[Outcome]:
+    from forebay_models.agree_check import check_agree
+
+    return check_agree(names=names, models=models, observer=observer)

@@ -1,0 +1,75 @@
+"""The command `forebay`: puts its groups of commands together and looks after how it ends.
+
+An exit code of 1 says "violated", so nothing else may end with it: an error in this program ends
+with 2, as does a missing extra, and an interrupt with 130. SIGTERM is turned into an exception, so
+that the processes which a check started do not outlive it.
+"""
+
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
+
+from forebay_models.outcome import Verdict
+
+if TYPE_CHECKING:
+    import typer
+
+INTERRUPTED = 130
+TERMINATED = 143
+
+
+def build() -> "typer.Typer":
+    """Return the command with its groups, or raise `ModuleNotFoundError` for a missing extra."""
+    import typer
+
+    from forebay_models import campaign_cli, check_cli
+
+    app = typer.Typer(
+        name="forebay",
+        no_args_is_help=True,
+        rich_markup_mode="markdown",
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        help=(
+            "Check the models of forebay's replay buffer, and implementations against them.\n\n"
+            "Start with `forebay check all`, then `forebay campaign stateful`."
+        ),
+    )
+    app.add_typer(check_cli.app, name="check")
+    app.add_typer(campaign_cli.app, name="campaign")
+    return app
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command with these arguments, or those of the process, and return the exit code."""
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        build()(args=None if arguments is None else list(arguments), prog_name="forebay")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        print(
+            f"forebay: the module {package!r} is missing; the command line needs the extra check:"
+            " pip install 'forebay[check]'",
+            file=sys.stderr,
+        )
+        return int(Verdict.COULD_NOT_RUN)
+    except Exception:
+        traceback.print_exc()
+        print("forebay: an error in forebay itself, so nothing was judged", file=sys.stderr)
+        return int(Verdict.COULD_NOT_RUN)
+    return int(Verdict.HOLDS)
+
+
+def _terminate(number: int, frame: FrameType | None) -> NoReturn:
+    raise SystemExit(TERMINATED)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

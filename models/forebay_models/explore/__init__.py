@@ -1,0 +1,1 @@
+"""Explores the Python specification exhaustively within bounds, without any tool from outside."""

@@ -1,0 +1,113 @@
+"""Judges a machine: every state property in every state, every step property of every step.
+
+It looks while the exploration goes on and stops at the first violation, which in breadth-first
+order has a shortest counterexample. What a state or step violates is reported in full, since one
+fault often breaks several promises at once. Actions and witnesses are noted on the way: a model
+in which a situation never comes up has shown nothing about it.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from forebay_spec.actions import Machine
+from forebay_spec.bounds import Bounds
+from forebay_spec.properties import STEPS, WITNESSES, Witness, invariants
+from forebay_spec.state import State
+
+from forebay_models.explore.graph import Edge, Graph, Limits, Move, Tally, explore
+
+
+@dataclass(frozen=True)
+class Violation:
+    """What is violated, by name, and a shortest path; its last move is the one that does it."""
+
+    properties: tuple[str, ...]
+    path: tuple[Move, ...]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a check found. The graph is whole unless it says why it stopped.
+
+    `actions` counts the edges of each action that occurs; `witnesses` are those that came up.
+    """
+
+    graph: Graph
+    violation: Violation | None
+    actions: Mapping[str, int]
+    witnesses: frozenset[str]
+
+
+class Judge:
+    """Looks at states and steps as they are found, and remembers the first violation."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._bounds = machine.bounds
+        rows = invariants(machine.actions)
+        self._invariants = [(name, row.predicate) for name, row in rows.items()]
+        self._steps = [(name, row.predicate) for name, row in STEPS.items()]
+        self._missing = [(name, row.predicate) for name, row in WITNESSES.items()]
+        self.broken: tuple[str, ...] = ()
+        self.at: int = 0  # the number of the bad state, or of the state before the bad step
+        self.by: Move | None = None  # the bad step
+        self.actions: Counter[str] = Counter()
+        self.reached: set[str] = set()
+
+    def sees_state(self, number: int, state: State) -> bool:
+        """Check the state properties."""
+        broken = [name for name, holds in self._invariants if not holds(self._bounds, state)]
+        if broken:
+            self.broken, self.at = tuple(broken), number
+        return bool(broken)
+
+    def sees_step(self, edge: Edge, before: State, after: State) -> bool:
+        """Check the step properties and note the witnesses."""
+        bounds, label = self._bounds, edge.label
+        self.actions[label.name] += 1
+        for name, comes_up in self._missing:
+            if comes_up(bounds, before, label, after):
+                self.reached.add(name)
+                self._missing = [row for row in self._missing if row[0] != name]
+        broken = [name for name, holds in self._steps if not holds(bounds, before, label, after)]
+        if broken:
+            self.broken, self.at, self.by = tuple(broken), edge.source, Move(label, after)
+        return bool(broken)
+
+    def violation(self, graph: Graph) -> Violation | None:
+        """Return the violation with its path through the graph, or None."""
+        if not self.broken:
+            return None
+        path = graph.path_to(self.at)
+        return Violation(self.broken, (*path, self.by) if self.by else tuple(path))
+
+
+class Lookout:
+    """Looks for one witness, and has seen enough when it comes up."""
+
+    def __init__(self, bounds: Bounds, witness: Witness) -> None:
+        self._bounds = bounds
+        self._comes_up = witness.predicate
+        self.found = False
+
+    def sees_state(self, number: int, state: State) -> bool:
+        """Look at no state: witnesses are about steps."""
+        return False
+
+    def sees_step(self, edge: Edge, before: State, after: State) -> bool:
+        """Note whether the witness comes up."""
+        self.found = self.found or self._comes_up(self._bounds, before, edge.label, after)
+        return self.found
+
+
+def check(
+    machine: Machine,
+    *,
+    limits: Limits | None = None,
+    progress: Callable[[Tally], None] | None = None,
+    keep_edges: bool = False,
+) -> Report:
+    """Explore a machine and judge everything that is found, up to the first violation."""
+    judge = Judge(machine)
+    graph = explore(machine, limits=limits, progress=progress, watch=judge, keep_edges=keep_edges)
+    return Report(graph, judge.violation(graph), judge.actions, frozenset(judge.reached))

@@ -1,0 +1,178 @@
+"""The explorer's checks as outcomes, ready for the command line.
+
+An outcome says "holds" only when the whole graph was seen, nothing in it breaks a property, and
+every witness that is expected of these bounds came up. A limit that was hit makes it inconclusive.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from math import gcd
+from typing import Final
+
+from forebay_spec.actions import Machine
+from forebay_spec.bounds import FULL, QUICK, Bounds, mutual_wait_bounds
+from forebay_spec.properties import LIVENESS, WITNESSES
+
+from forebay_models.explore.check import Lookout, Report, check
+from forebay_models.explore.graph import Limits, Tally, explore
+from forebay_models.explore.liveness import Answer, answer
+from forebay_models.explore.show import starvation_text, violation_text
+from forebay_models.outcome import Figure, Outcome, Verdict
+
+Progress = Callable[[str], None]
+
+# Which witnesses come up in which theme; the quick graph and the full one have the same.
+WITNESSES_OF: Final[Mapping[str, frozenset[str]]] = {}
+
+
+def tier(name: str) -> Mapping[str, Bounds]:
+    """Return the graphs of a tier, "quick" or "full"."""
+    return {"quick": QUICK, "full": FULL}[name]
+
+
+def explore_outcome(
+    bounds: Bounds,
+    *,
+    machine: Machine | None = None,
+    limits: Limits | None = None,
+    progress: Progress | None = None,
+    witnesses: frozenset[str] | None = None,
+) -> Outcome:
+    """Check every state property, step property and witness within these bounds.
+
+    `machine` is another one than the honest machine of the bounds. `witnesses` have to come up; by
+    default those of the theme that the bounds' name begins with, none where there is no such theme.
+    """
+    started = time.monotonic()
+    report = check(machine or Machine(bounds), limits=limits, progress=_spoken(progress))
+    if witnesses is None:
+        witnesses = WITNESSES_OF.get(bounds.name.split("-")[0], frozenset())
+    verdict, detail = _judged(report, witnesses)
+    return Outcome(
+        name=f"explore {bounds.name}",
+        verdict=verdict,
+        bounds=bounds.line(),
+        figures={
+            "states": len(report.graph.states),
+            "edges": report.graph.edge_count,
+            "depth": report.graph.depth,
+            "actions": len(report.actions),
+            "witnesses": len(report.witnesses),
+        },
+        seconds=time.monotonic() - started,
+        detail=detail,
+    )
+
+
+def _judged(report: Report, witnesses: frozenset[str]) -> tuple[Verdict, str]:
+    if report.violation is not None:
+        return Verdict.VIOLATED, violation_text(report.violation)
+    if report.graph.stopped:
+        return Verdict.INCONCLUSIVE, f"The exploration was ended {report.graph.stopped}."
+    missing = sorted(witnesses - report.witnesses)
+    if missing:
+        lines = [f"{name} never comes up: {WITNESSES[name].sentence}" for name in missing]
+        return Verdict.VIOLATED, "\n".join(["The model shows less than it should:", *lines])
+    return Verdict.HOLDS, ""
+
+
+def liveness_outcome(
+    bounds: Bounds = QUICK["liveness"],
+    *,
+    machine: Machine | None = None,
+    limits: Limits | None = None,
+    progress: Progress | None = None,
+    strong: bool = False,
+) -> Outcome:
+    """Check the liveness properties within these bounds, under weak fairness or `strong`."""
+    started = time.monotonic()
+    graph = explore(machine or Machine(bounds), limits=limits, progress=_spoken(progress))
+    figures: dict[str, Figure] = {
+        "states": len(graph.states),
+        "edges": graph.edge_count,
+        "depth": graph.depth,
+    }
+    verdict, detail = Verdict.HOLDS, ""
+    if graph.stopped:
+        verdict, detail = Verdict.INCONCLUSIVE, f"The exploration was ended {graph.stopped}."
+    else:
+        answers = [answer(graph, prop, strong=strong) for prop in LIVENESS.values()]
+        figures |= {f"{found.name} owed in states": found.owed for found in answers}
+        verdict, detail = _answered(answers)
+    return Outcome(
+        name=f"explore {bounds.name} for ever",
+        verdict=verdict,
+        bounds=f"{bounds.line()}; {'strong' if strong else 'weak'} fairness",
+        figures=figures,
+        seconds=time.monotonic() - started,
+        detail=detail,
+    )
+
+
+def _answered(answers: list[Answer]) -> tuple[Verdict, str]:
+    texts = [
+        starvation_text(found.name, found.starvation)
+        if found.starvation is not None
+        else f"{found.name} is about nobody: no state owes anything to anyone."
+        for found in answers
+        if found.starvation is not None or found.owed == 0
+    ]
+    return (Verdict.VIOLATED if texts else Verdict.HOLDS), "\n\n".join(texts)
+
+
+def mutual_wait_expected(capacity: int, n: int, k: int) -> bool:
+    """Tell whether writes of n and reads of k can wait for each other: n + k > C + gcd(n, k)."""
+    return n + k > capacity + gcd(n, k)
+
+
+def mutual_wait_outcome(
+    max_capacity: int = 6, *, progress: Progress | None = None, limits: Limits | None = None
+) -> Outcome:
+    """Check the bound on mutual waits for each capacity up to `max_capacity`, all n and all k."""
+    started = time.monotonic()
+    figures = {"graphs": 0, "states": 0, "edges": 0, "mutual waits": 0}
+    verdict, detail = Verdict.HOLDS, ""
+    cases = [
+        (capacity, n, k)
+        for capacity in range(1, max_capacity + 1)
+        for n in range(1, capacity + 1)
+        for k in range(1, capacity + 1)
+    ]
+    for capacity, n, k in cases:
+        if progress is not None:
+            progress(f"{figures['graphs']} of {len(cases)} graphs, capacity {capacity}")
+        bounds = mutual_wait_bounds(capacity, n, k)
+        lookout = Lookout(bounds, WITNESSES["MutualWaitFound"])
+        graph = explore(Machine(bounds), limits=limits, watch=lookout, keep_edges=False)
+        figures["graphs"] += 1
+        figures["states"] += len(graph.states)
+        figures["edges"] += graph.edge_count
+        figures["mutual waits"] += lookout.found
+        if lookout.found != mutual_wait_expected(capacity, n, k):
+            verdict = (
+                Verdict.VIOLATED if lookout.found or not graph.stopped else Verdict.INCONCLUSIVE
+            )
+            detail = (
+                f"C = {capacity}, n = {n}, k = {k}: a mutual wait is "
+                f"{'' if lookout.found else 'not '}reached, against n + k > C + gcd(n, k)"
+            )
+            break
+        if graph.stopped and not lookout.found:
+            verdict, detail = Verdict.INCONCLUSIVE, f"{bounds.name} was ended {graph.stopped}."
+            break
+    return Outcome(
+        name="explore mutual-wait bound",
+        verdict=verdict,
+        bounds=f"N=1, every C up to {max_capacity}, all n and k up to C, one producer, one reader",
+        figures=figures,
+        seconds=time.monotonic() - started,
+        detail=detail,
+    )
+
+
+def _spoken(progress: Progress | None) -> Callable[[Tally], None] | None:
+    """Turn a hearer of words into one of tallies."""
+    if progress is None:
+        return None
+    hearer = progress
+    return lambda tally: hearer(str(tally))

@@ -1,0 +1,188 @@
+"""What is true of every state: the predicates behind the state properties.
+
+Each takes the bounds and a state. They look at nothing but the state, except `no_silent_deadlock`,
+which asks what could happen next and so needs the actions of the machine that it judges.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from forebay_spec.actions import Action, Label, actor_of
+from forebay_spec.bounds import Bounds
+from forebay_spec.kernel import Closing, Phase
+from forebay_spec.state import FILLING_SLOT, FREE_SLOT, State, Ticket, is_ready_lease
+
+StatePredicate = Callable[[Bounds, State], bool]
+_LIVE: Final = Phase.LIVE
+_DROPPED: Final = Phase.DROPPED
+
+
+def type_ok(bounds: Bounds, state: State) -> bool:
+    """Every variable has a value of its type, and they tell the same story."""
+    return (
+        _slots_ok(bounds, state)
+        and _free_ok(bounds, state)
+        and _filling_ok(bounds, state)
+        and _tickets_ok(bounds, state)
+        and _holds_ok(bounds, state)
+        and _ages_ok(bounds, state)
+        and state.closing in Closing
+        and state.cancelled <= frozenset(bounds.tokens)
+    )
+
+
+def _slots_ok(bounds: Bounds, state: State) -> bool:
+    """Slots have values in range, and zeros where a value would mean nothing."""
+    pins = Counter(number for hold in state.holds for number in hold.slots)
+    for number, slot in enumerate(state.slots):
+        if not 0 <= slot.uses <= bounds.uses or slot.pins != pins[number]:
+            return False
+        if slot.phase == _DROPPED and (slot.uses, slot.stamp) != (0, 0):
+            return False
+        if slot.phase < _LIVE and slot not in (FREE_SLOT, FILLING_SLOT):
+            return False
+    return len(state.slots) == bounds.capacity
+
+
+def _free_ok(bounds: Bounds, state: State) -> bool:
+    """The free order has the free slots, and ends with those never used, in slot order."""
+    free = [number for number, slot in enumerate(state.slots) if slot.phase == Phase.FREE]
+    unused = tuple(range(bounds.capacity - state.fresh, bounds.capacity))
+    return (
+        sorted(state.free) == free
+        and 0 <= state.fresh <= len(free)
+        and state.free[len(free) - state.fresh :] == unused
+    )
+
+
+def _filling_ok(bounds: Bounds, state: State) -> bool:
+    """Producers fill different slots, and these are the slots that are being filled."""
+    owners = [owner for owner, _ in state.filling]
+    named = sorted(number for _, slots in state.filling for number in slots)
+    return (
+        owners == sorted(set(owners))
+        and set(owners) <= set(bounds.producers)
+        and all(slots for _, slots in state.filling)
+        and named == [n for n, slot in enumerate(state.slots) if slot.phase == Phase.FILLING]
+    )
+
+
+def _tickets_ok(bounds: Bounds, state: State) -> bool:
+    """Those who wait made a call that they may make, and are in no other."""
+    filling = {owner for owner, _ in state.filling}
+    busy = {hold.owner for hold in state.holds if not is_ready_lease(hold)}
+    actors = {ticket.actor for ticket in state.tickets}
+    return (
+        len(actors) == len(state.tickets)
+        and not actors & (filling | busy)
+        and all(_call_ok(bounds, ticket) for ticket in state.tickets)
+    )
+
+
+def _call_ok(bounds: Bounds, ticket: Ticket) -> bool:
+    kind, actor, n, m = ticket
+    if kind == "write":
+        return actor in bounds.producers and n in bounds.write_sizes and m == n
+    return actor in bounds.readers and (kind, n, m) in bounds.requests
+
+
+def _holds_ok(bounds: Bounds, state: State) -> bool:
+    """Holds are on records that are there; beside its leases an actor has one hold or fills."""
+    filling = [owner for owner, _ in state.filling]
+    busy = [hold.owner for hold in state.holds if not is_ready_lease(hold)]
+    return max(Counter(filling + busy).values(), default=0) <= 1 and all(
+        hold.owner in bounds.readers
+        and hold.kind in ("plain", "lease")
+        and hold.state in ("gathering", "ready", "failed")
+        and len(hold.slots) == len(hold.stamps)
+        and all(state.slots[number].phase >= _LIVE for number in hold.slots)
+        for hold in state.holds
+    )
+
+
+def _ages_ok(bounds: Bounds, state: State) -> bool:
+    """Ages are ranks from 1 under fifo, different ones for different records, else 0."""
+    live = {n: slot.stamp for n, slot in enumerate(state.slots) if slot.phase == _LIVE}
+    remembered = [
+        (number, stamp)
+        for hold in state.holds
+        for number, stamp in zip(hold.slots, hold.stamps, strict=True)
+    ]
+    ages = {*live.values(), *(stamp for number, stamp in remembered if number in live)}
+    if not bounds.fifo:
+        return ages <= {0}
+    return (
+        sorted(ages) == list(range(1, len(ages) + 1))
+        and len(set(live.values())) == len(live)
+        and all((stamp > 0) == (number in live) for number, stamp in remembered)
+    )
+
+
+def bounded(bounds: Bounds, state: State) -> bool:
+    """Every slot is in one phase, and there are as many as the capacity says."""
+    phases = Counter(slot.phase for slot in state.slots)
+    batches = [slots for _, slots in state.filling] + [hold.slots for hold in state.holds]
+    return sum(phases[phase] for phase in Phase) == bounds.capacity and all(
+        len(batch) <= bounds.capacity for batch in batches
+    )
+
+
+def use_bound(bounds: Bounds, state: State) -> bool:
+    """No record is drawn more often than it may be, and none stays that nobody needs."""
+    return all(
+        slot.uses <= bounds.uses
+        and (slot.pins > 0 or slot.phase != _DROPPED)
+        and (slot.pins > 0 or slot.phase != _LIVE or slot.uses < bounds.uses)
+        for slot in state.slots
+    )
+
+
+def distinct_rows(bounds: Bounds, state: State) -> bool:
+    """No batch names a slot twice."""
+    batches = [slots for _, slots in state.filling] + [hold.slots for hold in state.holds]
+    return all(len(set(batch)) == len(batch) for batch in batches)
+
+
+_TICKETS_LEAVE: Final = ("Admit", "Draw", "Cancel", "Refuse")
+_OWNERS_GO_ON: Final = ("Publish", "Ready", "Deliver", "Return")
+
+
+def no_silent_deadlock(actions: Mapping[str, Action]) -> StatePredicate:
+    """Return the predicate that says: whoever waits can be helped, or is told that nobody can.
+
+    A step of the buffer or of a busy actor helps, and so does a call that an idle actor could make
+    and that would be served. A lease of an actor who waits ends by no step of its owner.
+    """
+
+    def possible(bounds: Bounds, state: State, name: str) -> Iterator[Label]:
+        action = actions[name]
+        for args in action.instances(bounds, state):
+            if action.enabled(bounds, state, *args):
+                yield Label(name, args)
+
+    def would_be_served(bounds: Bounds, state: State, call: Label) -> bool:
+        return any(
+            len(after.filling) > len(state.filling) or len(after.holds) > len(state.holds)
+            for after in actions[call.name].apply(bounds, state, *call.args)
+        )
+
+    def holds(bounds: Bounds, state: State) -> bool:
+        if not state.tickets:
+            return True
+        who_wait = {ticket.actor for ticket in state.tickets}
+        return (
+            any(True for name in _TICKETS_LEAVE for _ in possible(bounds, state, name))
+            or any(
+                actor_of(state, step) not in who_wait
+                for name in _OWNERS_GO_ON
+                for step in possible(bounds, state, name)
+            )
+            or any(
+                would_be_served(bounds, state, call)
+                for name in ("Arrive", "Ask")
+                for call in possible(bounds, state, name)
+            )
+        )
+
+    return holds

@@ -1,0 +1,220 @@
+"""The registry of named properties: each by name, as a sentence, and as a predicate.
+
+The names are those of docs/state-machine.md, of the TLA+ model and of the tests. State properties
+hold in every state, step properties of every step; a liveness property says who is owed an end and
+which steps must go on for that; a witness must come up somewhere.
+
+A check of a faulty machine takes `invariants(actions)`, since `NoSilentDeadlock` asks what the
+machine at hand can do next; `INVARIANTS` is that for the honest one.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from forebay_spec import invariants as state_of
+from forebay_spec import steps as step_of
+from forebay_spec import witnesses as seen_in
+from forebay_spec.actions import ACTIONS, Action, Label, actor_of
+from forebay_spec.bounds import Bounds
+from forebay_spec.invariants import StatePredicate
+from forebay_spec.kernel import Closing
+from forebay_spec.state import State
+from forebay_spec.steps import StepPredicate
+
+Fairness = Literal["BufferGoesOn", "CallersGoOn"]
+Choice = tuple[str, str]  # an action and its actor: the steps that are one choice for fairness
+
+
+@dataclass(frozen=True)
+class Invariant:
+    """Holds in every state."""
+
+    name: str
+    sentence: str
+    predicate: StatePredicate
+
+
+@dataclass(frozen=True)
+class StepProperty:
+    """Holds of every step."""
+
+    name: str
+    sentence: str
+    predicate: StepPredicate
+
+
+@dataclass(frozen=True)
+class Witness:
+    """Comes up in some step, or the model shows nothing."""
+
+    name: str
+    sentence: str
+    predicate: StepPredicate
+
+
+@dataclass(frozen=True)
+class Liveness:
+    """Nobody is owed for ever: whoever is in `owed(bounds, state)` is out of it some time later.
+
+    This holds of runs that are fair as `fairness` says.
+    """
+
+    name: str
+    sentence: str
+    fairness: Fairness
+    owed: Callable[[Bounds, State], frozenset[str]]
+
+
+def invariants(actions: Mapping[str, Action] = ACTIONS) -> Mapping[str, Invariant]:
+    """Return the state properties for a machine with these actions."""
+    rows = (
+        Invariant(
+            "TypeOK",
+            "Every variable has a value of its type, and the variables tell the same story.",
+            state_of.type_ok,
+        ),
+        Invariant(
+            "Bounded",
+            "Free, filling, live and dropped slots are C together, and no batch is larger.",
+            state_of.bounded,
+        ),
+        Invariant(
+            "UseBound",
+            "No record is used more than N times; none that is spent or dropped stays unheld.",
+            state_of.use_bound,
+        ),
+        Invariant(
+            "DistinctRows",
+            "No batch, filling or held, names a slot twice.",
+            state_of.distinct_rows,
+        ),
+        Invariant(
+            "NoSilentDeadlock",
+            "Whoever waits can be helped by a step or a call, or is told that nobody can.",
+            state_of.no_silent_deadlock(actions),
+        ),
+    )
+    return {row.name: row for row in rows}
+
+
+INVARIANTS: Final = invariants()
+
+_STEPS = (
+    StepProperty(
+        "NoOverwrite",
+        "A record that may still be drawn, or is held, keeps its slot.",
+        step_of.no_overwrite,
+    ),
+    StepProperty(
+        "WholeBatches",
+        "A batch becomes visible all at once, by Publish.",
+        step_of.whole_batches,
+    ),
+    StepProperty(
+        "Conservation",
+        "Records come only by Publish and go only by being spent or by Empty; returned ones are "
+        "sampleable again.",
+        step_of.conservation,
+    ),
+    StepProperty(
+        "LeavesNoTrace",
+        "Calls that come to nothing change nothing but the tickets, or what they had reserved.",
+        step_of.leaves_no_trace,
+    ),
+    StepProperty(
+        "FifoAdmission",
+        "A writer is admitted only when no older writer waits.",
+        step_of.fifo_admission,
+    ),
+    StepProperty(
+        "FifoSampling",
+        "A reader draws only when no older reader waits.",
+        step_of.fifo_sampling,
+    ),
+    StepProperty(
+        "FifoOrder",
+        "Under fifo a draw takes the oldest sampleable records, oldest first.",
+        step_of.fifo_order,
+    ),
+    StepProperty(
+        "ServedWhole",
+        "A draw has at least m records, or draining has ended what could come; never more than k.",
+        step_of.served_whole,
+    ),
+)
+STEPS: Final[Mapping[str, StepProperty]] = {row.name: row for row in _STEPS}
+
+
+def _who_wait(bounds: Bounds, state: State) -> frozenset[str]:
+    return frozenset(ticket.actor for ticket in state.tickets)
+
+
+def _who_wait_cancelled(bounds: Bounds, state: State) -> frozenset[str]:
+    return frozenset(x for x in _who_wait(bounds, state) if bounds.token(x) in state.cancelled)
+
+
+def _who_wait_closed(bounds: Bounds, state: State) -> frozenset[str]:
+    return _who_wait(bounds, state) if state.closing != Closing.OPEN else frozenset()
+
+
+_LIVENESS = (
+    Liveness(
+        "EventuallyServed",
+        "A ticket leaves, if the buffer and its callers go on.",
+        "CallersGoOn",
+        _who_wait,
+    ),
+    Liveness(
+        "CancelEnds",
+        "A ticket whose flag is set leaves, if the buffer goes on.",
+        "BufferGoesOn",
+        _who_wait_cancelled,
+    ),
+    Liveness(
+        "CloseEnds",
+        "After Close every ticket leaves, if the buffer goes on.",
+        "BufferGoesOn",
+        _who_wait_closed,
+    ),
+)
+LIVENESS: Final[Mapping[str, Liveness]] = {row.name: row for row in _LIVENESS}
+
+
+def fair_choice(fairness: Fairness, state: State, label: Label) -> Choice | None:
+    """Return the choice that a step belongs to and that is not put off for ever, or None.
+
+    Under `BufferGoesOn` these are the steps of the buffer and of those who are in a call, under
+    `CallersGoOn` also the calls of each producer and each reader, whatever their sizes.
+    """
+    name = label.name
+    goes_on = name in ("Admit", "Publish", "Draw", "Ready", "Cancel", "Refuse")
+    if name in ("Deliver", "Return"):
+        h = label.args[0]
+        assert isinstance(h, int)
+        hold = state.holds[h]
+        goes_on = hold.kind == "plain" if name == "Deliver" else hold.state == "failed"
+    if name in ("Arrive", "Ask"):
+        goes_on = fairness == "CallersGoOn"
+    actor = actor_of(state, label)
+    return (name, actor) if goes_on and actor is not None else None
+
+
+_WITNESSES = (
+    ("WriterWaitsThenAdmitted", seen_in.writer_waits_then_admitted),
+    ("ReaderWaitsThenDraws", seen_in.reader_waits_then_draws),
+    ("SmallBehindLarge", seen_in.small_behind_large),
+    ("MutualWaitFound", seen_in.mutual_wait_found),
+    ("OwnLeaseRefused", seen_in.own_lease_refused),
+    ("DrawReturned", seen_in.draw_returned),
+    ("LeaseReturned", seen_in.lease_returned),
+    ("ShortByLeast", seen_in.short_by_least),
+    ("ShortByDraining", seen_in.short_by_draining),
+    ("DroppedWhileHeld", seen_in.dropped_while_held),
+    ("CancelAfterAdmit", seen_in.cancel_after_admit),
+    ("PublishAfterClose", seen_in.publish_after_close),
+)
+WITNESSES: Final[Mapping[str, Witness]] = {
+    name: Witness(name, (predicate.__doc__ or "").strip(), predicate)
+    for name, predicate in _WITNESSES
+}

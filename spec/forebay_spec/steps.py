@@ -1,0 +1,198 @@
+"""What is true of every step: the predicates behind the step properties and the witnesses.
+
+A step is (state, label, next state). Each predicate takes the bounds and a step. They compare the
+two states slot by slot and believe nothing of the label but the name of the action and who acts,
+so an action with a wrong effect does not get past them by having the right name.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from forebay_spec.actions import Label
+from forebay_spec.bounds import Bounds
+from forebay_spec.kernel import Closing, Phase, is_sampleable
+from forebay_spec.state import (
+    FREE_SLOT,
+    Hold,
+    Slot,
+    State,
+    Ticket,
+    filling_of,
+    sampleable,
+    ticket_of,
+)
+from forebay_spec.verdicts import filling_slots, head_of
+
+StepPredicate = Callable[[Bounds, State, Label, State], bool]
+_FREE: Final = Phase.FREE
+_FILLING: Final = Phase.FILLING
+_LIVE: Final = Phase.LIVE
+
+
+def call_of(before: State, label: Label) -> Ticket | None:
+    """Return the call that a step is about: the one it makes, or the one that waits."""
+    if label.name == "Arrive":
+        actor, n = label.args
+        assert isinstance(actor, str)
+        assert isinstance(n, int)
+        return Ticket("write", actor, n, n)
+    if label.name == "Ask":
+        actor, kind, k, m = label.args
+        assert isinstance(actor, str)
+        assert isinstance(k, int)
+        assert isinstance(m, int)
+        return Ticket("plain" if kind == "plain" else "lease", actor, k, m)
+    if label.name in ("Admit", "Draw", "Expire", "Cancel", "Refuse"):
+        return ticket_of(before, str(label.args[0]))
+    return None
+
+
+def ended_hold(before: State, label: Label) -> Hold | None:
+    """Return the hold that a step ends, or None."""
+    if label.name in ("Deliver", "Return"):
+        h = label.args[0]
+        assert isinstance(h, int)
+        return before.holds[h]
+    return None
+
+
+def drawn_hold(before: State, after: State) -> Hold | None:
+    """Return the hold that a step has drawn, or None."""
+    return after.holds[-1] if len(after.holds) > len(before.holds) else None
+
+
+def admitted_actors(before: State, after: State) -> set[str]:
+    """Return who fills after a step and did not before."""
+    return {owner for owner, _ in after.filling} - {owner for owner, _ in before.filling}
+
+
+def no_overwrite(bounds: Bounds, before: State, label: Label, after: State) -> bool:
+    """A record that somebody may still draw, or holds, keeps its slot."""
+    if before.slots is after.slots:
+        return True
+    held = {number for hold in after.holds for number in hold.slots}
+    for number, (old, new) in enumerate(zip(before.slots, after.slots, strict=True)):
+        if new.phase == _FILLING and (old.phase == _LIVE or old.pins > 0):
+            return False
+        if new.phase == _FREE and old.phase >= _LIVE:
+            if number in held:
+                return False
+            needed = is_sampleable(old.phase, old.uses, bounds.uses)
+            if needed and not (label.name == "Empty" and old.pins == 0):
+                return False
+    return True
+
+
+def whole_batches(bounds: Bounds, before: State, label: Label, after: State) -> bool:
+    """Slots become live all at once with the rest of their batch, when it is published."""
+    if before.slots is after.slots:
+        return label.name != "Publish"
+    fresh = {
+        number
+        for number, (old, new) in enumerate(zip(before.slots, after.slots, strict=True))
+        if new.phase == _LIVE and old.phase != _LIVE
+    }
+    if label.name != "Publish":
+        return not fresh
+    writer = str(label.args[0])
+    return fresh == set(filling_of(before, writer)) and not filling_of(after, writer)
+
+
+def conservation(bounds: Bounds, before: State, label: Label, after: State) -> bool:
+    """Records come by Publish, go by being spent or by Empty, and come back when returned."""
+    if before.slots is after.slots:
+        return label.name != "Return"
+    hold = ended_hold(before, label)
+    ended = hold.slots if hold else ()
+    new_hold = drawn_hold(before, after)
+    drawn = new_hold.slots if new_hold else ()
+    return all(
+        _accounted(bounds, label.name, old, new, number in ended, number in drawn)
+        for number, (old, new) in enumerate(zip(before.slots, after.slots, strict=True))
+    )
+
+
+def _accounted(bounds: Bounds, name: str, old: Slot, new: Slot, ended: bool, drawn: bool) -> bool:
+    """Tell whether what became of one slot is one of the things that may."""
+    if old.phase < _LIVE:
+        return new.phase < _LIVE or (name == "Publish" and new[:3] == (_LIVE, 0, 0))
+    if old.phase == Phase.DROPPED:
+        return new.phase == Phase.DROPPED or (ended and new.phase == _FREE)
+    if new.phase == _LIVE:
+        back = ended and name == "Return"
+        if back and not is_sampleable(new.phase, new.uses, bounds.uses):
+            return False
+        return new.uses - old.uses == drawn - back
+    if name == "Empty":
+        return new.phase == (Phase.DROPPED if old.pins else _FREE)
+    return name == "Deliver" and ended and old.uses == bounds.uses and new.phase == _FREE
+
+
+def leaves_no_trace(bounds: Bounds, before: State, label: Label, after: State) -> bool:
+    """Calls that come to nothing change nothing, or only what the call itself had brought."""
+    if label.name in ("Expire", "Cancel", "Refuse"):
+        left = tuple(ticket for ticket in before.tickets if ticket.actor != label.args[0])
+        return left != before.tickets and after == before._replace(tickets=left)
+    if label.name == "Abandon":
+        return _abandoned_cleanly(before, str(label.args[0]), after)
+    if label.name in ("Arrive", "Ask"):
+        call = call_of(before, label)
+        assert call is not None
+        served = admitted_actors(before, after) == {call.actor} or drawn_hold(before, after)
+        queued = before._replace(tickets=(*before.tickets, call))
+        return bool(served) or after in (before, queued)
+    return True
+
+
+def _abandoned_cleanly(before: State, writer: str, after: State) -> bool:
+    """Tell whether a writer's slots became free and nothing else changed but the free order."""
+    given_up = filling_of(before, writer)
+    others = tuple(entry for entry in before.filling if entry[0] != writer)
+    slots = tuple(
+        FREE_SLOT if number in given_up else slot for number, slot in enumerate(before.slots)
+    )
+    kept = [number for number in after.free if number not in given_up]
+    return (
+        after == before._replace(slots=slots, filling=others, free=after.free)
+        and kept == list(before.free)
+        and set(given_up) <= set(after.free)
+    )
+
+
+def fifo_admission(bounds: Bounds, before: State, label: Label, after: State) -> bool:
+    """A writer is admitted only when no older writer waits."""
+    if before.filling is after.filling:
+        return True
+    admitted = admitted_actors(before, after)
+    head = head_of(before, True)
+    return not admitted or head is None or admitted == {head.actor}
+
+
+def fifo_sampling(bounds: Bounds, before: State, label: Label, after: State) -> bool:
+    """A reader draws only when no older reader waits."""
+    hold = drawn_hold(before, after)
+    if hold is None:
+        return True
+    head = head_of(before, False)
+    return head is None or hold.owner == head.actor
+
+
+def fifo_order(bounds: Bounds, before: State, label: Label, after: State) -> bool:
+    """Under fifo the records drawn are the oldest that may be, oldest first."""
+    hold = drawn_hold(before, after)
+    if hold is None or not bounds.fifo:
+        return True
+    oldest = sorted(sampleable(bounds, before), key=lambda number: before.slots[number].stamp)
+    return list(hold.slots) == oldest[: len(hold.slots)]
+
+
+def served_whole(bounds: Bounds, before: State, label: Label, after: State) -> bool:
+    """A draw has what was asked for, or draining has ended what could come."""
+    hold = drawn_hold(before, after)
+    if hold is None:
+        return True
+    call = call_of(before, label)
+    if call is None:
+        return False
+    ended = before.closing == Closing.DRAINING and filling_slots(before) == 0
+    return (1 if ended else call.m) <= len(hold.slots) <= call.n

@@ -1,0 +1,143 @@
+"""Every operation costs what its batch costs, whatever the capacity.
+
+Time is not measured. A step that looks at every slot has to allocate something of that size, so
+memory shows it; a step in Python for every slot or row shows in the number of calls.
+"""
+
+import sys
+import tracemalloc
+from collections.abc import Callable
+from types import FrameType
+
+import pytest
+from forebay import BlockingReplayBuffer
+from forebay._ages import AgeOrder
+
+from tests.library.support import ListRows, Slots, make
+
+BATCH = 16
+
+
+class Nothing(Slots):
+    """A storage that keeps nothing, so that only the bookkeeping is looked at."""
+
+    def write(self, slots: object, rows: object) -> None:
+        assert isinstance(rows, ListRows)
+
+    def read(self, slots: object) -> object:
+        return None
+
+
+def half_full(capacity: int, order: str, uses: int) -> BlockingReplayBuffer:
+    buffer = BlockingReplayBuffer(
+        Nothing(capacity),
+        order="fifo" if order == "fifo" else "random",
+        consume_after_n_samples=uses,
+        seed=0,
+    )
+    for _ in range(min(capacity, 4096) // (2 * BATCH)):
+        buffer.extend([0] * BATCH)
+    return buffer
+
+
+def cycle(buffer: BlockingReplayBuffer, times: int = 1) -> None:
+    for _ in range(times):
+        buffer.extend([0] * BATCH)
+        buffer.lease(BATCH).release()
+        with buffer.lease(BATCH):
+            buffer.sample(BATCH)
+
+
+def calls_of(work: Callable[[], object]) -> int:
+    count = 0
+
+    def tick(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(tick)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def peak_of(work: Callable[[], object]) -> int:
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("uses", [1, 3])
+@pytest.mark.parametrize("order", ["fifo", "random"])
+def test_a_cycle_allocates_what_its_batches_need(order: str, uses: int) -> None:
+    buffer = half_full(2**17, order, uses)
+    cycle(buffer)
+    peak = peak_of(lambda: cycle(buffer, 20))
+    assert peak < 2**15, "one flag a slot would be 2**17 bytes"
+
+
+@pytest.mark.parametrize("uses", [1, 3])
+@pytest.mark.parametrize("order", ["fifo", "random"])
+def test_a_cycle_takes_as_many_calls_at_any_capacity(order: str, uses: int) -> None:
+    def calls(capacity: int) -> int:
+        buffer = half_full(capacity, order, uses)
+        cycle(buffer)
+        return calls_of(lambda: cycle(buffer, 5))
+
+    assert abs(calls(2**12) - calls(2**17)) <= 20
+
+
+def test_larger_batches_take_no_more_calls() -> None:
+    def calls(rows: int) -> int:
+        buffer = half_full(2**13, "fifo", 2)
+        batch = [0] * rows
+        buffer.extend(batch)
+
+        def work() -> None:
+            buffer.extend(batch)
+            buffer.lease(rows).release()
+            buffer.sample(rows)
+
+        return calls_of(work)
+
+    assert abs(calls(1024) - calls(16)) <= 20
+
+
+def test_a_look_at_the_state_costs_the_same_at_any_capacity() -> None:
+    buffer = half_full(2**17, "fifo", 1)
+    assert peak_of(lambda: (len(buffer), buffer.stats(), buffer.can_sample(1))) < 2**15
+
+
+def test_squeezing_stale_places_costs_no_more_than_what_made_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Returned records leave stale places in the order, which are squeezed out in passing."""
+    squeezed = 0
+    original = AgeOrder._squeeze
+
+    def counting(self: AgeOrder, width: int) -> None:
+        nonlocal squeezed
+        squeezed += width
+        original(self, width)
+
+    monkeypatch.setattr(AgeOrder, "_squeeze", counting)
+    buffer = make(256, consume_after_n_samples=100)
+    buffer.extend(list(range(200)))
+    moved = 0
+    for step in range(2000):
+        rows = 1 + step % 7
+        early, late = buffer.lease(rows), buffer.lease(rows)
+        late.release()
+        early.release()
+        moved += 4 * rows
+        if step % 50 == 0:
+            buffer.sample(2)
+            moved += 2
+    assert 0 < squeezed <= 4 * moved
+    assert moved > 2000
