@@ -55,7 +55,7 @@ picture: $(STAMP) ## draw docs/assets/*.svg anew from the Python model
 	$(BIN)/python docs/tools/draw_state_machine.py
 
 example: $(STAMP) ## train on CartPole through the buffer and plot it
-	$(BIN)/python examples/cartpole.py
+	$(BIN)/python examples/cartpole.py --plot build/cartpole.png
 
 clean: ## remove what the tools leave behind, the virtual environment included
 	rm -rf $(VENV) site build dist .hypothesis .mypy_cache .ruff_cache .pytest_cache .crosshair

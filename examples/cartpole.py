@@ -252,6 +252,7 @@ def plot(diary: Diary, path: Path) -> None:
     staleness = bottom.twinx()
     staleness.plot(diary.staleness, color="tab:orange", linewidth=0.8)
     staleness.set(ylabel="age of the batch (updates)")
+    path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=100)
     plt.close(figure)
 

@@ -1,1 +1,1 @@
-"""Tests of every room, in folders by purpose; shared helpers import as `tests.<folder>.<module>`."""
+"""Tests of every room, by purpose; helpers import as `tests.<folder>.<module>`."""

@@ -30,6 +30,13 @@ MCNext ==
     /\ UNCHANGED <<n, k>>
 MCSpec == MCInit /\ [][MCNext]_<<vars, n, k>>
 
+\* Whether a call can be served is a question of numbers: which slots they are, the
+\* view forgets.
+Numbers == <<
+    n, k, tickets, Len(free), Cardinality(Sampleable),
+    [p \in Producers |-> Len(filling[p])],
+    [h \in 1 .. Len(holds) |-> <<holds[h].owner, holds[h].state, Len(holds[h].slots)>>]>>
+
 \* The next call, or one that waits, is told that it is in a mutual wait.
 Found ==
     LET Told(ticket) == Idle(ticket.actor) /\ OnArrival(ticket) = "MUTUAL_WAIT"

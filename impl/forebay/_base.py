@@ -5,7 +5,6 @@ The names that TorchRL's collectors and trainers touch are here too, so that its
 class.
 """
 
-from collections.abc import Callable
 from threading import get_ident
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -24,6 +23,7 @@ from forebay._stats import BufferStats, take_stats
 from forebay._storage import Storage
 from forebay._tickets import NO_TOKEN, Kind
 from forebay._tokens import CancelToken, Tokens
+from forebay._transforms import Transform, Transforms
 from forebay._validate import (
     checked_event,
     request_sizes,
@@ -37,7 +37,6 @@ Batch: TypeAlias = TensorDict
 """What readers get: a TensorDict, the tensorclass that was written, or what a `ListStorage` gives.
 
 Which of them is known only while a program runs, so type checkers see the commonest."""
-Transform = Callable[[Batch], Batch | None]
 ORDERS: Final = ("fifo", "random")
 
 
@@ -99,15 +98,7 @@ class BufferBase:
         self._batch_size = batch_size
         self._sampling = Sampling(order, uses)
         self._dim_extend = dim_extend
-        self._transforms: tuple[Transform, ...] = ()
-        self._write_transforms: tuple[Transform, ...] = ()
-        if transform is not None:
-            self._transforms = (transform,)
-        if write_transform == "inverse":
-            inverse = getattr(transform, "inv", None)
-            self._write_transforms = () if inverse is None else (inverse,)
-        elif write_transform is not None:
-            self._write_transforms = (write_transform,)
+        self._transforms = Transforms(transform, write_transform)
 
     def __len__(self) -> int:
         """Return how many records can be sampled."""
@@ -205,15 +196,7 @@ class BufferBase:
             transform: a callable on batches.
             invert: samples go through `inv` and written batches through the transform itself.
         """
-        inverse: Transform | None = getattr(transform, "inv", None)
-        if invert and inverse is None:
-            raise ValueError(f"invert=True needs a transform with an inv, got {transform!r}")
-        if inverse is None:
-            self._transforms = (*self._transforms, transform)
-            return
-        forward, backward = (inverse, transform) if invert else (transform, inverse)
-        self._transforms = (*self._transforms, forward)
-        self._write_transforms = (backward, *self._write_transforms)
+        self._transforms.append(transform, invert=invert)
 
     def _call(
         self,

@@ -12,7 +12,7 @@ import torch
 from forebay._aio import run
 from forebay._base import Batch, BufferBase
 from forebay._calls import Call, Event
-from forebay._errors import SampleTimeout, ShutDown
+from forebay._errors import MutualWait, SampleTimeout, ShutDown
 from forebay._lease import Lease, as_index
 from forebay._records import Rows
 from forebay._stores import Ints
@@ -312,9 +312,7 @@ class BlockingReplayBuffer(BufferBase):
 
     def _rows(self, call: Call, batch: object, cast: bool) -> Rows | None:
         """Bring a batch into the storage's form and tell the call its size; None for no rows."""
-        for transform in self._write_transforms:
-            if batch is not None:
-                batch = transform(batch)
+        batch = self._transforms.write(batch)
         rows = None
         if batch is not None:
             rows = self._storage.check(batch, dim_extend=self._dim_extend, cast=cast)
@@ -333,10 +331,7 @@ class BlockingReplayBuffer(BufferBase):
 
     def _gather(self, slots: Ints) -> Batch:
         """Copy records out and transform them."""
-        batch = self._storage.read(slots)
-        for transform in self._transforms:
-            batch = transform(batch)
-        return batch
+        return self._transforms.sample(self._storage.read(slots))
 
     def _batches(self) -> Iterator[Batch]:
         while True:
@@ -352,6 +347,6 @@ class BlockingReplayBuffer(BufferBase):
             call.advisory = True
             try:
                 batch = self._core.read(call, self._gather)
-            except (SampleTimeout, ShutDown):
+            except (SampleTimeout, ShutDown, MutualWait):
                 return
             yield batch

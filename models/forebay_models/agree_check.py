@@ -111,7 +111,7 @@ def _check(
                 seconds=time.monotonic() - started,
                 detail=detail,
             )
-            observer.ends(outcome)
+            observer.ends(name, outcome)
             return outcome
 
         try:

@@ -49,7 +49,7 @@ def check_explore(
             observer.says(said, text)
 
         outcome = check(progress)
-        observer.ends(outcome)
+        observer.ends(said, outcome)
         outcomes.append(outcome)
     return outcomes
 

@@ -84,7 +84,7 @@ def check_kernel(
             seconds=time.monotonic() - started,
             detail=detail,
         )
-        observer.ends(result)
+        observer.ends("kernel", result)
         return result
 
     if find_spec("crosshair") is None:

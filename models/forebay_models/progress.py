@@ -1,7 +1,7 @@
 """How long work tells what it is doing.
 
 Checks report to an `Observer` and know nothing of terminals, so that they can be called from tests
-and other programs. `Bar` shows the reports as a progress bar on standard error; standard output is
+and other programs. `bar` shows the reports as a progress bar on standard error; standard output is
 for results alone, which matters with `--json`. Where standard error is no terminal, one line is
 written for each check that ends, so that a log shows progress too.
 """
@@ -11,9 +11,14 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from forebay_models.outcome import Outcome
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+SECONDS_BETWEEN_LOOKS = 0.2
 
 
 class Observer(Protocol):
@@ -28,8 +33,8 @@ class Observer(Protocol):
     def says(self, name: str, text: str) -> None:
         """How far the check has come, in a few words."""
 
-    def ends(self, outcome: Outcome) -> None:
-        """A check has ended."""
+    def ends(self, name: str, outcome: Outcome) -> None:
+        """The check that began under that name has ended."""
 
 
 class Quiet:
@@ -41,7 +46,7 @@ class Quiet:
 
     def says(self, name: str, text: str) -> None: ...
 
-    def ends(self, outcome: Outcome) -> None: ...
+    def ends(self, name: str, outcome: Outcome) -> None: ...
 
 
 class _Lines:
@@ -60,7 +65,7 @@ class _Lines:
 
     def says(self, name: str, text: str) -> None: ...
 
-    def ends(self, outcome: Outcome) -> None:
+    def ends(self, name: str, outcome: Outcome) -> None:
         with self._lock:
             self._ended += 1
             print(
@@ -69,6 +74,44 @@ class _Lines:
                 file=sys.stderr,
                 flush=True,
             )
+
+
+class _Bar:
+    """Shows how many checks have ended, and what those that run say."""
+
+    def __init__(self, display: "Progress") -> None:
+        self._display = display
+        self._lock = threading.Lock()
+        self._running: dict[str, str] = {}
+        self._shown = 0.0
+        self._task = display.add_task("checking", total=0, now="")
+
+    def expects(self, count: int) -> None:
+        with self._lock:
+            total = self._display.tasks[0].total or 0
+            self._display.update(self._task, total=total + count)
+
+    def begins(self, name: str) -> None:
+        with self._lock:
+            self._running[name] = ""
+            self._show()
+
+    def says(self, name: str, text: str) -> None:
+        with self._lock:
+            self._running[name] = text
+            if time.monotonic() > self._shown + SECONDS_BETWEEN_LOOKS:
+                self._show()
+
+    def ends(self, name: str, outcome: Outcome) -> None:
+        with self._lock:
+            self._running.pop(name, None)
+            self._display.advance(self._task)
+            self._show()
+
+    def _show(self) -> None:
+        self._shown = time.monotonic()
+        now = "; ".join(f"{name} {text}".rstrip() for name, text in self._running.items())
+        self._display.update(self._task, now=now)
 
 
 @contextmanager
@@ -81,7 +124,6 @@ def bar() -> Iterator[Observer]:
     if not console.is_terminal:
         yield _Lines()
         return
-
     display = Progress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
@@ -91,40 +133,5 @@ def bar() -> Iterator[Observer]:
         console=console,
         transient=True,
     )
-
-    class Bar:
-        def __init__(self) -> None:
-            self._lock = threading.Lock()
-            self._running: dict[str, str] = {}
-            self._shown = 0.0
-            self._task = display.add_task("checking", total=0, now="")
-
-        def expects(self, count: int) -> None:
-            with self._lock:
-                total = display.tasks[0].total or 0
-                display.update(self._task, total=total + count)
-
-        def begins(self, name: str) -> None:
-            with self._lock:
-                self._running[name] = ""
-                self._show()
-
-        def says(self, name: str, text: str) -> None:
-            with self._lock:
-                self._running[name] = text
-                if time.monotonic() > self._shown + 0.2:
-                    self._show()
-
-        def ends(self, outcome: Outcome) -> None:
-            with self._lock:
-                self._running.pop(outcome.name, None)
-                display.advance(self._task)
-                self._show()
-
-        def _show(self) -> None:
-            self._shown = time.monotonic()
-            now = "; ".join(f"{name} {text}".rstrip() for name, text in self._running.items())
-            display.update(self._task, now=now)
-
     with display:
-        yield Bar()
+        yield _Bar(display)

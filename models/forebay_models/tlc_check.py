@@ -65,7 +65,7 @@ def _check(
         observer.begins(name)
         result = runner.run(run, progress=progress)
         outcome = judge(run, result, bounds=bounds_of(run, directory), show=show)
-        observer.ends(outcome)
+        observer.ends(name, outcome)
         return outcome
 
     return check

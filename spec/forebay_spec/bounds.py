@@ -181,4 +181,6 @@ def mutual_wait_bounds(capacity: int, n: int, k: int) -> Bounds:
         write_sizes=(n,),
         requests=(Request("plain", k, k),),
     )
+
+
 FULL: Final[Mapping[str, Bounds]] = {}

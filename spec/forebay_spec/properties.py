@@ -134,7 +134,8 @@ _STEPS = (
     ),
     StepProperty(
         "FifoOrder",
-        "Under fifo a draw takes the oldest sampleable records, oldest first.",
+        "Under fifo a draw takes the oldest sampleable records, oldest first; returned ones are as "
+        "old as they were.",
         step_of.fifo_order,
     ),
     StepProperty(

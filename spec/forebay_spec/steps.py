@@ -6,10 +6,12 @@ so an action with a wrong effect does not get past them by having the right name
 """
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Final
 
 from forebay_spec.actions import Label
 from forebay_spec.bounds import Bounds
+from forebay_spec.effects import newest
 from forebay_spec.kernel import Closing, Phase, is_sampleable
 from forebay_spec.state import (
     FREE_SLOT,
@@ -178,12 +180,36 @@ def fifo_sampling(bounds: Bounds, before: State, label: Label, after: State) -> 
 
 
 def fifo_order(bounds: Bounds, before: State, label: Label, after: State) -> bool:
-    """Under fifo the records drawn are the oldest that may be, oldest first."""
-    hold = drawn_hold(before, after)
-    if hold is None or not bounds.fifo:
+    """Under fifo a draw takes the oldest records, and only Publish and draws make one younger."""
+    if not bounds.fifo or before.slots is after.slots:
         return True
-    oldest = sorted(sampleable(bounds, before), key=lambda number: before.slots[number].stamp)
-    return list(hold.slots) == oldest[: len(hold.slots)]
+    hold = drawn_hold(before, after)
+    if hold is not None:
+        oldest = sorted(sampleable(bounds, before), key=lambda number: before.slots[number].stamp)
+        if list(hold.slots) != oldest[: len(hold.slots)]:
+            return False
+    live = [number for number, slot in enumerate(after.slots) if slot.phase == _LIVE]
+    ages = _ages_due(bounds, before, label, after)
+    live.sort(key=lambda number: after.slots[number].stamp)
+    return all(ages[older] < ages[younger] for older, younger in pairwise(live))
+
+
+def _ages_due(bounds: Bounds, before: State, label: Label, after: State) -> list[int]:
+    """Return the ages, by slot, in the order of which the records have to be after a step."""
+    ages = [slot.stamp for slot in before.slots]
+    tail = 1 + newest(before)
+    moved = filling_of(before, str(label.args[0])) if label.name == "Publish" else ()
+    drawn = drawn_hold(before, after)
+    if drawn is not None:
+        again = sampleable(bounds, after)
+        moved = tuple(number for number in drawn.slots if number in again)
+    for place, number in enumerate(moved):
+        ages[number] = tail + place
+    ended = ended_hold(before, label)
+    if ended is not None and label.name == "Return":
+        for number, remembered in zip(ended.slots, ended.stamps, strict=True):
+            ages[number] = min(ages[number], remembered)
+    return ages
 
 
 def served_whole(bounds: Bounds, before: State, label: Label, after: State) -> bool:

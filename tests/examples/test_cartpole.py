@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 LIMIT = 120.0  # seconds after which a run counts as hung
 KEPT = re.compile(
@@ -42,6 +44,7 @@ def running(arguments: list[str]) -> Iterator[subprocess.Popen[str]]:
         process.stdout.close()
 
 
+@pytest.mark.slow
 def test_a_short_run_loses_nothing(tmp_path: Path) -> None:
     plot = tmp_path / "short.png"
     done = subprocess.run(
@@ -61,6 +64,7 @@ def test_a_short_run_loses_nothing(tmp_path: Path) -> None:
     assert is_picture(plot)
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_run_cleanly(tmp_path: Path) -> None:
     plot = tmp_path / "interrupted.png"
     endless = command(plot, "--updates", "1000000", "--report-every", "5")

@@ -1,6 +1,7 @@
 """What a buffer is made of; what cannot keep its promises is refused with what to use instead."""
 
 import pytest
+import torch
 from forebay import BlockingReplayBuffer, Limits, ShutDown, TensorStorage
 from tensordict import TensorDict
 
@@ -145,3 +146,19 @@ def test_appended_transforms_come_last_on_the_way_out_and_first_on_the_way_in() 
     assert stored_and_sampled(buffer) == (1.0, 1.5)
     with pytest.raises(ValueError, match="needs a transform with an inv"):
         buffer.append_transform(lambda batch: batch, invert=True)
+
+
+def test_a_sample_transform_that_returns_nothing_gives_the_records_back() -> None:
+    buffer = make(2, transform=lambda batch: None)
+    buffer.extend([1])
+    with pytest.raises(TypeError, match="returned None instead of a batch"):
+        buffer.sample(1)
+    assert len(buffer) == 1
+
+
+def test_what_add_writes_goes_through_a_write_transform_as_a_batch_of_one() -> None:
+    buffer = BlockingReplayBuffer(
+        TensorStorage(2), write_transform=lambda batch: batch.set("x", batch["x"] + batch.shape[0])
+    )
+    buffer.add(TensorDict({"x": torch.tensor([1.0, 2.0])}))
+    assert buffer.sample(1)["x"].tolist() == [[2.0, 3.0]]

@@ -48,6 +48,14 @@ def test_available_may_be_left_early_and_takes_only_what_it_gives() -> None:
     assert buffer.sample(2) == [3, 4]
 
 
+def test_available_ends_where_own_leases_keep_everything() -> None:
+    buffer = make(2, batch_size=1)
+    buffer.extend([1, 2])
+    with buffer.lease(2):
+        assert list(buffer.available()) == []
+    assert buffer.stats().spent == 2
+
+
 def test_can_extend_and_can_sample_change_nothing_and_count_apart() -> None:
     buffer = make(4)
     buffer.extend([1, 2])

@@ -18,6 +18,7 @@ from forebay import (
     SampleTimeout,
     ShutDown,
 )
+from forebay._transforms import Transforms
 
 from tests.library.support import (
     Stage,
@@ -375,7 +376,7 @@ def test_a_transform_that_raises_returns_the_records() -> None:
             buffer.sample(2)
     assert len(buffer) == 3
     assert buffer.stats().returned == 6
-    buffer._transforms = ()
+    buffer._transforms = Transforms()
     assert buffer.sample(3) == [1, 2, 3]
     assert_consistent(buffer)
 

@@ -70,8 +70,9 @@ class Judge:
                 self.reached.add(name)
                 self._missing = [row for row in self._missing if row[0] != name]
         broken = [name for name, holds in self._steps if not holds(bounds, before, label, after)]
-        if broken:
-            self.broken, self.at, self.by = tuple(broken), edge.source, Move(label, after)
+        if broken and not self.broken:
+            self.at, self.by = edge.source, Move(label, after)
+        self.broken += tuple(broken)
         return bool(broken)
 
     def violation(self, graph: Graph) -> Violation | None:

@@ -150,7 +150,9 @@ def explore(
                 graph.edges.append(edge)
             # The state as it came out, not as it was first found: what it shares with the state
             # before is the same object, by which properties see quickly that nothing changed.
-            if stop or (watch is not None and watch.sees_step(edge, before, after)):
+            if watch is not None:
+                stop = watch.sees_step(edge, before, after) or stop
+            if stop:
                 graph.stopped = "by the watch"
                 break
         if len(graph.states) > limits.states:

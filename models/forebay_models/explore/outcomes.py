@@ -22,7 +22,19 @@ from forebay_models.outcome import Figure, Outcome, Verdict
 Progress = Callable[[str], None]
 
 # Which witnesses come up in which theme; the quick graph and the full one have the same.
-WITNESSES_OF: Final[Mapping[str, frozenset[str]]] = {}
+_WAITS = ("WriterWaitsThenAdmitted", "ReaderWaitsThenDraws")
+_LEASES = ("LeaseReturned", "OwnLeaseRefused", "DroppedWhileHeld", "MutualWaitFound")
+_CLOSES = ("CancelAfterAdmit", "PublishAfterClose", "SmallBehindLarge")
+WITNESSES_OF: Final[Mapping[str, frozenset[str]]] = {
+    "writers": frozenset(
+        {*_WAITS, *_CLOSES, "MutualWaitFound", "DrawReturned", "ShortByDraining"},
+    ),
+    "readers": frozenset({*_WAITS, "MutualWaitFound", "DrawReturned", "ShortByLeast"}),
+    "leases": frozenset({*_WAITS, *_LEASES}),
+    "random": frozenset({*_WAITS, *_LEASES, "DrawReturned"}),
+    "cancel": frozenset({*_WAITS, *_LEASES, *_CLOSES}),
+    "liveness": frozenset({*_WAITS, *_CLOSES}),
+}
 
 
 def tier(name: str) -> Mapping[str, Bounds]:
@@ -100,7 +112,7 @@ def liveness_outcome(
         figures |= {f"{found.name} owed in states": found.owed for found in answers}
         verdict, detail = _answered(answers)
     return Outcome(
-        name=f"explore {bounds.name} for ever",
+        name="explore for-ever",
         verdict=verdict,
         bounds=f"{bounds.line()}; {'strong' if strong else 'weak'} fairness",
         figures=figures,
@@ -161,7 +173,7 @@ def mutual_wait_outcome(
             verdict, detail = Verdict.INCONCLUSIVE, f"{bounds.name} was ended {graph.stopped}."
             break
     return Outcome(
-        name="explore mutual-wait bound",
+        name="explore mutual-wait",
         verdict=verdict,
         bounds=f"N=1, every C up to {max_capacity}, all n and k up to C, one producer, one reader",
         figures=figures,

@@ -133,5 +133,5 @@ def _found(run: Run, report: Report, name: str | None) -> str:
 
 def _trouble(run: Run, result: Result) -> str:
     """Say why TLC could not check the model."""
-    said = result.report.errors or list(result.report.last_lines)[-8:]
+    said = [*result.report.errors, *result.report.last_lines]
     return "\n".join([f"TLC ended with code {result.exit_code} on {run.cfg}:", *said])

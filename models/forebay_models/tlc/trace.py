@@ -22,7 +22,7 @@ def counterexample(report: Report) -> str:
         return table
     if report.loop == report.trace[-1].number:
         return f"{table}\nand then nothing happens any more"
-    return f"{table}\nand then again from step {report.loop - 1} on, for ever"
+    return f"{table}\nafter which step {report.loop - 1} has come again, and so on for ever"
 
 
 def steps_of(trace: Sequence[TraceState]) -> list[Step]:

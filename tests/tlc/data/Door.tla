@@ -19,7 +19,9 @@ Leave(x) ==
     /\ passes' = [passes EXCEPT ![x] = @ + 1]
 
 Init == inside = {} /\ passes = [x \in People |-> 0]
-Next == \E x \in People : Enter(x) \/ Leave(x)
+Rest == (\A x \in People : passes[x] = Rounds) /\ UNCHANGED vars
+NoRest == FALSE
+Next == (\E x \in People : Enter(x) \/ Leave(x)) \/ Rest
 Spec == Init /\ [][Next]_vars
 FairSpec == Spec /\ \A x \in People : WF_vars(Leave(x))
 
@@ -28,5 +30,5 @@ SomebodyIsOut == \E x \in People : passes[x] < Rounds
 NeverBack == [][\A x \in People : passes'[x] = passes[x]]_vars
 AllPass == \A x \in People : <>(passes[x] = Rounds)
 Wrong == inside.nobody = 1
-Seen == PrintT(<<"WITNESS", "SomebodyEnters">>)
+Seen == inside' = {} \/ PrintT(<<"WITNESS", "SomebodyEnters">>)
 =============================================================================

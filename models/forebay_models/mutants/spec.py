@@ -1,0 +1,198 @@
+"""Faults planted in the Python specification, each of which the explorer has to find.
+
+A property that no fault can break says nothing. Each entry here is a mistake that a buffer of this
+kind has been seen to make, as a machine with one entry of the table of actions replaced, or with
+another judge. Every entry names the quick graph in which it shows and a property that it breaks.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from forebay_spec.actions import ACTIONS, Action, Instances, Machine, actions_under
+from forebay_spec.bounds import Bounds
+from forebay_spec.state import State
+
+from forebay_models.mutants import spec_faults as wrong
+
+Actions = Mapping[str, Action]
+
+
+@dataclass(frozen=True)
+class SpecMutant:
+    """A fault: what is wrong, the quick graph that shows it, and the property that it breaks."""
+
+    id: str
+    sentence: str
+    graph: str
+    breaks: str
+    actions: Actions
+
+    def machine(self, bounds: Bounds) -> Machine:
+        """Return the faulty machine within these bounds."""
+        return Machine(bounds, self.actions)
+
+
+def _changed(
+    name: str,
+    *,
+    instances: Instances | None = None,
+    enabled: Callable[..., bool] | None = None,
+    apply: Callable[..., tuple[State, ...]] | None = None,
+) -> Actions:
+    """Return the table of actions with parts of one entry replaced."""
+    right = ACTIONS[name]
+    faulty = Action(
+        name, instances or right.instances, enabled or right.enabled, apply or right.apply
+    )
+    return {**ACTIONS, name: faulty}
+
+
+_MUTANTS = (
+    SpecMutant(
+        "partial_publish",
+        "Publish makes the first record of a batch visible and the others later.",
+        "writers",
+        "WholeBatches",
+        _changed("Publish", apply=wrong.publish_first),
+    ),
+    SpecMutant(
+        "overwrite_sampleable",
+        "A writer that finds no free slot takes the oldest record that nobody holds.",
+        "writers",
+        "NoOverwrite",
+        actions_under(wrong.overwriting, admit=wrong.admit_over_records),
+    ),
+    SpecMutant(
+        "use_count_off_by_one",
+        "A record may be drawn once more than it should be.",
+        "readers",
+        "UseBound",
+        actions_under(wrong.counting_wrong, draw=wrong.draw_once_more),
+    ),
+    SpecMutant(
+        "cancel_after_admit",
+        "A flag that is set while its writer fills takes the reserved slots away.",
+        "cancel",
+        "LeavesNoTrace",
+        _changed(
+            "Cancel",
+            instances=wrong.who_wait_or_fill,
+            enabled=wrong.cancelled_wherever,
+            apply=wrong.leave_or_give_up,
+        ),
+    ),
+    SpecMutant(
+        "expired_ticket_left",
+        "A call whose deadline has passed ends, but its ticket stays.",
+        "writers",
+        "LeavesNoTrace",
+        _changed("Expire", apply=wrong.no_effect),
+    ),
+    SpecMutant(
+        "abandoned_slots_lost",
+        "The slots of an abandoned batch never come back into the free order.",
+        "writers",
+        "LeavesNoTrace",
+        _changed("Abandon", apply=wrong.abandon_and_lose),
+    ),
+    SpecMutant(
+        "barging_writer",
+        "A writer that fits passes those who wait.",
+        "writers",
+        "FifoAdmission",
+        actions_under(wrong.barging(True)),
+    ),
+    SpecMutant(
+        "barging_reader",
+        "A reader that can be served passes those who wait.",
+        "readers",
+        "FifoSampling",
+        actions_under(wrong.barging(False)),
+    ),
+    SpecMutant(
+        "failed_draw_lost",
+        "The records of a draw that failed count as used.",
+        "readers",
+        "Conservation",
+        _changed("Return", apply=wrong.return_as_delivered),
+    ),
+    SpecMutant(
+        "returned_at_tail",
+        "Returned records are the youngest instead of as old as they were.",
+        "readers",
+        "FifoOrder",
+        _changed("Return", apply=wrong.return_to_tail),
+    ),
+    SpecMutant(
+        "returned_pin_left",
+        "A hold that is returned leaves its pins on the slots.",
+        "readers",
+        "TypeOK",
+        _changed("Return", apply=wrong.return_without_unpinning),
+    ),
+    SpecMutant(
+        "freed_while_held",
+        "A spent record is thrown away at the first delivery, though another hold has it.",
+        "readers",
+        "NoOverwrite",
+        _changed("Deliver", apply=wrong.deliver_and_free),
+    ),
+    SpecMutant(
+        "youngest_first",
+        "Under fifo a draw takes the youngest records.",
+        "readers",
+        "FifoOrder",
+        actions_under(draw=wrong.draw_youngest),
+    ),
+    SpecMutant(
+        "draw_with_replacement",
+        "A draw at random may take one record twice.",
+        "random",
+        "DistinctRows",
+        actions_under(draw=wrong.draw_with_replacement),
+    ),
+    SpecMutant(
+        "least_ignored",
+        "A reader gets what is there, even if it is less than will do.",
+        "readers",
+        "ServedWhole",
+        actions_under(wrong.content_with_one),
+    ),
+    SpecMutant(
+        "mutual_wait_unnoticed",
+        "Calls that wait for each other are left to wait.",
+        "writers",
+        "NoSilentDeadlock",
+        actions_under(wrong.overlooking),
+    ),
+    SpecMutant(
+        "mutual_wait_needs_both_kinds",
+        "A mutual wait is seen only when a writer and a reader wait.",
+        "leases",
+        "NoSilentDeadlock",
+        actions_under(wrong.needing_both_kinds),
+    ),
+    SpecMutant(
+        "close_forgets_readers",
+        "Readers that wait are not told that the buffer was closed.",
+        "liveness",
+        "CloseEnds",
+        _changed("Refuse", enabled=wrong.refused_unless_reader_closed),
+    ),
+    SpecMutant(
+        "cancel_unseen",
+        "Nobody looks at the flags.",
+        "liveness",
+        "CancelEnds",
+        actions_under(wrong.blind_to_flags),
+    ),
+    SpecMutant(
+        "draining_wants_all",
+        "A draining buffer lets readers wait for more than can ever come.",
+        "writers",
+        "CloseEnds",
+        actions_under(wrong.wanting_all),
+    ),
+)
+SPEC_MUTANTS: Final[Mapping[str, SpecMutant]] = {mutant.id: mutant for mutant in _MUTANTS}

@@ -1,0 +1,116 @@
+"""The campaign: honest buffers pass it, planted faults do not, equal seeds give equal runs."""
+
+import pytest
+from forebay_models.adapters.adapter import Adapter
+from forebay_models.adapters.local import LocalAdapter
+from forebay_models.campaign.driver import Exercise
+from forebay_models.campaign.machine import machine_for
+from forebay_models.campaign.run import STEPS, run
+from forebay_models.campaign.session import Session
+from forebay_models.campaign.settings import BOUNDS, Setting
+from forebay_models.mutants.local import LOCAL_MUTANTS
+from forebay_spec.actions import ACTIONS
+from forebay_spec.properties import WITNESSES
+from hypothesis.stateful import RuleBasedStateMachine
+
+# At the default budget of a minute there are several times as many, on a slow machine too.
+WITHIN = 400
+SEED = 0
+
+
+def start(setting: Setting) -> Adapter:
+    return LocalAdapter(setting.bounds, setting.storage, setting.seed, patience=5.0)
+
+
+def campaign(examples: int, seed: int, shrinking: float = 0.0) -> Session:
+    """Return a campaign of so many examples, after its end."""
+    session = Session(start, seconds=None, examples=examples, shrinking=shrinking)
+    run(session, seed_number=seed, steps=STEPS)
+    return session
+
+
+@pytest.mark.slow
+def test_the_library_passes_and_everything_is_exercised() -> None:
+    session = campaign(WITHIN, SEED)
+    assert session.failure is None
+    assert session.exercise.examples == WITHIN
+    assert set(session.exercise.actions) == set(ACTIONS)
+    assert set(session.exercise.witnesses) == set(WITNESSES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(LOCAL_MUTANTS))
+def test_a_planted_fault_is_found(name: str) -> None:
+    with LOCAL_MUTANTS[name].plant():
+        session = campaign(WITHIN, SEED)
+    assert session.failure is not None, LOCAL_MUTANTS[name].sentence
+    assert session.failure.steps[-1].after is None
+    assert session.failed_example <= WITHIN
+
+
+def test_equal_seeds_give_equal_runs_and_others_do_not() -> None:
+    def exercise(seed: int) -> Exercise:
+        session = campaign(12, seed)
+        assert session.failure is None
+        return session.exercise
+
+    first = exercise(5)
+    assert first == exercise(5)
+    assert first != exercise(6)
+
+
+def test_a_failure_is_found_again_at_the_same_example_and_shrunk() -> None:
+    with LOCAL_MUTANTS["lost_wakeup"].plant():
+        rough = campaign(WITHIN, SEED)
+        fine = campaign(rough.failed_example, SEED, shrinking=5.0)
+    assert rough.failure is not None
+    assert fine.failure is not None
+    assert fine.failed_example == rough.failed_example
+    assert len(fine.failure.steps) <= min(5, len(rough.failure.steps))
+    assert "lost wake-up" in fine.failure.what[0]
+
+
+def test_a_used_up_budget_ends_the_campaign_at_once() -> None:
+    session = Session(start, seconds=0.0)
+    run(session, seed_number=SEED)
+    assert session.exercise == Exercise()
+
+
+def test_every_action_has_rules() -> None:
+    machine = machine_for(Session(start, seconds=None, examples=1))
+    assert issubclass(machine, RuleBasedStateMachine)
+    rules = {name: made for name, made in vars(machine).items() if name[-1].isdigit()}
+    assert {name.rpartition("_")[0] for name in rules} == set(ACTIONS)
+    # One name, so that hypothesis switches none of them off for a whole run.
+    assert {made.__name__ for made in rules.values()} == {"step"}
+
+
+def test_the_nine_faults_that_have_to_be_found_are_among_the_mutants() -> None:
+    assert set(LOCAL_MUTANTS) >= {
+        "partial_publish",
+        "overwrite_sampleable",
+        "lost_wakeup",
+        "use_count_off_by_one",
+        "cancel_after_publish",
+        "expired_write_left_in_queue",
+        "waiter_count_not_decreased_on_exception",
+        "records_lost_when_transform_raises",
+        "mutual_wait_unnoticed",
+    }
+
+
+def test_a_fault_is_gone_after_its_block() -> None:
+    honest = campaign(4, SEED).exercise
+    for mutant in LOCAL_MUTANTS.values():
+        with mutant.plant():
+            pass
+    assert campaign(4, SEED).exercise == honest
+
+
+def test_the_bounds_reach_every_feature() -> None:
+    features = frozenset[str]().union(*(bounds.features for bounds in BOUNDS))
+    assert features == {"Abandon", "Fail", "Expire", "Empty"}
+    assert {bounds.order for bounds in BOUNDS} == {"fifo", "random"}
+    assert any(set(bounds.producers) & set(bounds.readers) for bounds in BOUNDS)
+    assert any(len(bounds.token_of) > len(bounds.tokens) for bounds in BOUNDS)
+    assert any(bounds.token_of == () for bounds in BOUNDS)

@@ -1,0 +1,151 @@
+"""Driven threads stop where they should, and a thread that does not follow is named."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+from forebay._monitor import ThreadMonitor
+from forebay_models.stepping.board import Asleep, Ended, Parked, Released, Stuck
+from forebay_models.stepping.crew import Crew
+from forebay_models.stepping.monitor import DOZING, LostWakeup
+
+
+@pytest.fixture
+def crew() -> Iterator[Crew]:
+    made = Crew(("p1", "c1"))
+    yield made
+    assert made.end()[1] == []
+
+
+def sleep_once(crew: Crew) -> None:
+    """What a waiting call does: read the sequence, look, sleep, pass a point."""
+    monitor = crew.monitor
+    monitor.wait(monitor.sequence(), None)
+    monitor.point("woken")
+
+
+def test_a_thread_parks_at_the_labels_it_was_told_and_passes_the_others(crew: Crew) -> None:
+    passed: list[str] = []
+
+    def call() -> str:
+        for label in ("arriving", "admitted", "copied"):
+            crew.monitor.point(label)
+            passed.append(label)
+        return "done"
+
+    assert crew.start("p1", call, frozenset({"admitted"})) == Parked("admitted")
+    assert passed == ["arriving"]
+    assert crew.go_on("p1") == Ended("done")
+    assert passed == ["arriving", "admitted", "copied"]
+
+
+def test_an_injected_exception_is_raised_at_its_label_and_only_once(crew: Crew) -> None:
+    error = ValueError("planted")
+
+    def call() -> None:
+        crew.monitor.point("admitted")
+        crew.monitor.point("copied")
+
+    assert crew.start("p1", call, frozenset({"admitted"})) == Parked("admitted")
+    assert crew.go_on("p1", injected={"copied": error}) == Ended(error=error)
+    assert crew.start("p1", call) == Ended(None)
+
+
+def test_a_sleeper_wakes_when_the_sequence_changes(crew: Crew) -> None:
+    stop = crew.start("c1", lambda: sleep_once(crew), frozenset({"woken"}))
+    assert stop == Asleep(crew.monitor.sequence())
+    crew.outside(crew.monitor.wake)
+    assert crew.where("c1") == Parked("woken")
+    assert crew.go_on("c1") == Ended(None)
+
+
+def test_a_change_between_the_decision_and_the_sleep_is_not_overslept(crew: Crew) -> None:
+    stops = frozenset({DOZING, "woken"})
+    assert crew.start("c1", lambda: sleep_once(crew), stops) == Parked(DOZING)
+    crew.outside(crew.monitor.wake)
+    assert crew.lie_down("c1") == Parked("woken")
+
+
+def test_rousing_wakes_sleepers_and_leaves_the_sequence(crew: Crew) -> None:
+    for name in ("p1", "c1"):
+        crew.start(name, lambda: sleep_once(crew), frozenset({"woken"}))
+    before = crew.monitor.sequence()
+    assert crew.rouse("c1") == Parked("woken")
+    assert crew.where("p1") == Parked("woken")
+    assert crew.monitor.sequence() == before
+
+
+def test_only_the_clock_of_one_thread_is_put_forward(crew: Crew) -> None:
+    def late() -> float:
+        sleep_once(crew)
+        return crew.monitor.clock()
+
+    for name in ("p1", "c1"):
+        crew.start(name, late)
+    assert crew.rouse("c1", ahead=5.0) == Ended(5.0)
+    assert crew.where("p1") == Ended(0.0)
+
+
+def test_a_bell_that_is_not_rung_is_a_lost_wakeup(
+    crew: Crew, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forgetful(monitor: ThreadMonitor) -> None:
+        monitor._sequence = next(monitor._numbers)
+
+    monkeypatch.setattr(ThreadMonitor, "wake", forgetful)
+    crew.start("c1", lambda: sleep_once(crew), frozenset({"woken"}))
+    crew.outside(crew.monitor.wake)
+    with pytest.raises(LostWakeup, match="c1 sleeps on, although something has changed"):
+        crew.where("c1")
+
+
+def test_a_thread_that_comes_to_no_stop_is_reported_with_its_stack() -> None:
+    crew = Crew(("p1",), patience=0.05)
+    obstacle = threading.Lock()
+    obstacle.acquire()
+
+    def runs_into_it() -> None:
+        with obstacle:
+            pass
+
+    with pytest.raises(Stuck, match=r"p1 came to no stop within 0\.05 s(.|\n)*runs_into_it"):
+        crew.start("p1", runs_into_it)
+    obstacle.release()
+    assert crew.end() == ([Ended(None), Ended(None)], [])
+
+
+def test_the_end_releases_who_is_parked_and_ends_who_sleeps() -> None:
+    crew = Crew(("p1", "c1"))
+
+    def call() -> str:
+        crew.monitor.point("admitted")
+        return "went on"
+
+    crew.start("p1", call, frozenset({"admitted"}))
+    crew.start("c1", lambda: sleep_once(crew))
+    ends, left = crew.end()
+    assert left == []
+    assert Ended("went on") in ends
+    assert any(isinstance(end.error, Released) for end in ends)
+
+
+def test_the_end_of_each_critical_section_is_shown_inside_it(crew: Crew) -> None:
+    locked: list[bool] = []
+    crew.monitor.at_leave = lambda: locked.append(crew.monitor._lock.locked())
+
+    def call() -> None:
+        for _ in range(2):
+            with crew.monitor.section():
+                pass
+
+    assert crew.start("p1", call) == Ended(None)
+    assert locked == [True, True]
+
+
+def test_an_error_of_a_call_from_outside_reaches_the_driver(crew: Crew) -> None:
+    def fails() -> int:
+        raise KeyError("planted")
+
+    with pytest.raises(KeyError, match="planted"):
+        crew.outside(fails)
+    assert crew.outside(lambda: 7) == 7

@@ -1,0 +1,1 @@
+"""Tests of the command line: verdicts, exit codes, what it prints where."""

@@ -1,0 +1,5 @@
+------------------------------- MODULE Broken -------------------------------
+(* Cannot be parsed: what the runner says about that is tested.               *)
+VARIABLE x
+Init == x = (
+=============================================================================

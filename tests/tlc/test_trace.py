@@ -1,0 +1,86 @@
+"""A counterexample is a table: who does what, and what that changes."""
+
+from forebay_models.tlc.messages import Report, TraceState
+from forebay_models.tlc.trace import counterexample
+
+IDLE = '[phase |-> "free", uses |-> 0]'
+LIVE = '[phase |-> "live", uses |-> 1]'
+
+
+def state(
+    number: int,
+    action: str,
+    *,
+    slot: str = IDLE,
+    filling: str = "<<>>",
+    tickets: str = "<<>>",
+    holds: str = "<<>>",
+    closing: str = '"open"',
+) -> TraceState:
+    return TraceState(
+        number,
+        action,
+        {
+            "slots": f"( 0 :> {slot} )",
+            "filling": f"[p1 |-> {filling}]",
+            "tickets": tickets,
+            "holds": holds,
+            "closing": closing,
+        },
+    )
+
+
+def hold(owner: str, phase: str) -> str:
+    return f'[owner |-> "{owner}", state |-> "{phase}"]'
+
+
+def test_actors_and_parameters_are_read_off_the_steps() -> None:
+    ticket = '<<[kind |-> "plain", actor |-> "c1", n |-> 2, m |-> 1]>>'
+    report = Report(
+        trace=[
+            state(1, "Initial predicate"),
+            state(2, "Ask", tickets=ticket),
+            state(3, "Arrive", tickets=ticket, filling="<<0>>"),
+            state(4, "BugPublish", tickets=ticket, slot=LIVE),
+            state(5, "Draw", slot=LIVE, holds=f"<<{hold('c1', 'gathering')}>>"),
+            state(6, "Ready", slot=LIVE, holds=f"<<{hold('c1', 'ready')}>>"),
+            state(7, "Close", slot=LIVE, holds=f"<<{hold('c1', 'ready')}>>", closing='"stopped"'),
+            state(8, "Deliver", closing='"stopped"'),
+        ]
+    )
+    assert counterexample(report) == "\n".join(
+        [
+            "step | c1               | p1             | outside | state",
+            "-----+------------------+----------------+---------+----------------------------------------",
+            "0    | initially        |                |         | slots[0] = [phase=free uses=0]",
+            "     |                  |                |         | filling[p1] = ()",
+            "     |                  |                |         | tickets = ()",
+            "     |                  |                |         | holds = ()",
+            "     |                  |                |         | closing = open",
+            "1    | Ask(c1,plain,2,1) |",
+        ]
+    )
+
+
+def test_a_run_that_goes_on_for_ever_says_how() -> None:
+    trace = [state(1, "Initial predicate"), state(2, "Arrive", filling="<<0>>")]
+    assert counterexample(Report(trace=trace, loop=2)).endswith(
+        "and then nothing happens any more"
+    )
+    assert counterexample(Report(trace=trace, loop=1)).endswith(
+        "after which step 0 has come again, and so on for ever"
+    )
+
+
+def test_a_step_that_changes_nothing_says_so() -> None:
+    report = Report(trace=[state(1, "Initial predicate"), state(2, "Ask")])
+    assert counterexample(report).splitlines()[-1] == "1    | Ask       | (nothing changes)"
+
+
+def test_a_value_that_cannot_be_read_is_shown_as_it_is() -> None:
+    report = Report(trace=[TraceState(1, "Initial predicate", {"x": "a ~> b"})])
+    assert counterexample(report).endswith("x = a ~> b")
+
+
+def test_no_trace_makes_no_table() -> None:
+    assert counterexample(Report()) == ""
