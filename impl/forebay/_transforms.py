@@ -10,10 +10,12 @@ from collections.abc import Callable
 from typing import Literal
 
 import torch
+from tensordict import TensorDict
 
 from forebay._forms import is_collection
 
-Transform = Callable[[object], object]
+Transform = Callable[[TensorDict], object]
+"""From a batch to a batch; over a `ListStorage` it gets what that storage gives."""
 
 
 class Transforms:
