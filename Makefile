@@ -26,13 +26,7 @@ help: ## list the targets
 setup: $(STAMP) ## install everything into $(VENV); the other targets do it by themselves
 
 verify: $(STAMP) ## check the models, their agreement, the kernel and the library against them
-	@set +e; worst=0; \
-	keep() { for code in 1 2 3; do \
-	  if [ $$1 -ne 0 ] && { [ $$1 -eq $$code ] || [ $$worst -eq $$code ]; }; then worst=$$code; return; fi; \
-	done; if [ $$1 -ne 0 ]; then worst=$$1; fi; }; \
-	$(BIN)/forebay check all --tier quick; keep $$?; \
-	$(BIN)/forebay campaign stateful --target local --budget $(BUDGET) --seed $(SEED); keep $$?; \
-	exit $$worst
+	$(BIN)/forebay verify --budget $(BUDGET) --seed $(SEED)
 
 test: $(STAMP) ## run every test
 	$(BIN)/python -m pytest -n $(WORKERS)

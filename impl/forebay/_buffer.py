@@ -83,7 +83,7 @@ class BlockingReplayBuffer(BufferBase):
             PeerLost: the buffer has failed.
             ValueError: the batch is larger than the capacity.
 
-            The batch is certainly absent after each of them.
+        The batch is certainly absent after each of them.
         """
         call = self._call(Kind.WRITE, 1, 1, timeout, cancel_event)
         rows = self._rows(call, batch, cast)
@@ -212,7 +212,7 @@ class BlockingReplayBuffer(BufferBase):
             PeerLost: the buffer has failed.
             ValueError: a size does not fit.
 
-            Nothing was consumed after each of them, nor after an error of the transform.
+        Nothing was consumed after each of them, nor after an error of the transform.
         """
         call = self._request(Kind.PLAIN, batch_size, at_least, timeout, cancel_event)
         batch = self._core.read(call, self._gather)

@@ -138,16 +138,19 @@ def everything(
 
     Example: `forebay check all --tier full`
     """
+    _run("check all", as_json, lambda observer: every_check(observer, tier, models))
 
-    def checks(observer: Observer) -> list[Outcome]:
-        return [
-            *_kernel(observer, None),
-            *_explore(observer, tier, ()),
-            *_tlc(observer, tier, (), models, False),
-            *_agree(observer, (), models),
-        ]
 
-    _run("check all", as_json, checks)
+def every_check(
+    observer: Observer, tier: Tier = Tier.QUICK, models: Path | None = None
+) -> list[Outcome]:
+    """Return the outcomes of all checks, in the order of the verification ladder."""
+    return [
+        *_kernel(observer, None),
+        *_explore(observer, tier, ()),
+        *_tlc(observer, tier, (), models, False),
+        *_agree(observer, (), models),
+    ]
 
 
 def _run(command: str, as_json: bool, checks: Callable[[Observer], Sequence[Outcome]]) -> None:

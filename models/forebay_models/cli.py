@@ -25,7 +25,7 @@ def build() -> "typer.Typer":
     """Return the command with its groups, or raise `ModuleNotFoundError` for a missing extra."""
     import typer
 
-    from forebay_models import campaign_cli, check_cli
+    from forebay_models import campaign_cli, check_cli, verify_cli
 
     app = typer.Typer(
         name="forebay",
@@ -35,9 +35,10 @@ def build() -> "typer.Typer":
         pretty_exceptions_enable=False,
         help=(
             "Check the models of forebay's replay buffer, and implementations against them.\n\n"
-            "Start with `forebay check all`, then `forebay campaign stateful`."
+            "`forebay verify` does all of it in a few minutes; the groups below do its parts."
         ),
     )
+    app.command("verify")(verify_cli.verify)
     app.add_typer(check_cli.app, name="check")
     app.add_typer(campaign_cli.app, name="campaign")
     return app

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-
 from forebay_models.tlc import java
 from forebay_models.tlc.java import ToolMissing, find_jar, find_java, find_tools
 

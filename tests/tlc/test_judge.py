@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-
 from forebay_models.outcome import Outcome, Verdict
 from forebay_models.tlc.judge import bound_complaints, judge
 from forebay_models.tlc.manifest import Run

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-
 from forebay_models.tlc.manifest import (
     ManifestError,
     bounds_of,

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-
 from forebay_models.tlc.messages import MessageReader, Report
 
 DATA = Path(__file__).parent / "data"

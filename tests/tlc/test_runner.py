@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pytest
-
 from forebay_models.outcome import Verdict
 from forebay_models.tlc.java import find_tools
 from forebay_models.tlc.manifest import load_runs
 from forebay_models.tlc.messages import Report
 from forebay_models.tlc.runner import Stopped, TlcRunner
 from forebay_models.tlc_check import check_tlc
+
 from tests.tlc.recorder import Recorder
 
 DATA = Path(__file__).parent / "data"

@@ -1,8 +1,11 @@
 """A counterexample is a table: who does what, and what that changes."""
 
+from pathlib import Path
+
 from forebay_models.tlc.messages import Report, TraceState
 from forebay_models.tlc.trace import counterexample
 
+DATA = Path(__file__).parent / "data"
 IDLE = '[phase |-> "free", uses |-> 0]'
 LIVE = '[phase |-> "live", uses |-> 1]'
 
@@ -48,25 +51,13 @@ def test_actors_and_parameters_are_read_off_the_steps() -> None:
             state(8, "Deliver", closing='"stopped"'),
         ]
     )
-    assert counterexample(report) == "\n".join(
-        [
-            "step | c1               | p1             | outside | state",
-            "-----+------------------+----------------+---------+----------------------------------------",
-            "0    | initially        |                |         | slots[0] = [phase=free uses=0]",
-            "     |                  |                |         | filling[p1] = ()",
-            "     |                  |                |         | tickets = ()",
-            "     |                  |                |         | holds = ()",
-            "     |                  |                |         | closing = open",
-            "1    | Ask(c1,plain,2,1) |",
-        ]
-    )
+    golden = (DATA / "counterexample.txt").read_text(encoding="utf-8")
+    assert counterexample(report) == golden.rstrip("\n")
 
 
 def test_a_run_that_goes_on_for_ever_says_how() -> None:
     trace = [state(1, "Initial predicate"), state(2, "Arrive", filling="<<0>>")]
-    assert counterexample(Report(trace=trace, loop=2)).endswith(
-        "and then nothing happens any more"
-    )
+    assert counterexample(Report(trace=trace, loop=2)).endswith("and then nothing happens any more")
     assert counterexample(Report(trace=trace, loop=1)).endswith(
         "after which step 0 has come again, and so on for ever"
     )

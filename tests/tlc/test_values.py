@@ -1,7 +1,6 @@
 """TLA+ values are read exactly, in every way in which TLC prints them."""
 
 import pytest
-
 from forebay_models.tlc.values import BadValue, Function, Value, parse, show, unquote
 
 

@@ -1,0 +1,93 @@
+"""The bounds are those of the page on the state machine, and impossible ones are refused."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from forebay_spec.bounds import FULL, QUICK, Bounds, Request, mutual_wait_bounds
+from forebay_spec.kernel import Closing
+
+PAGE = Path(__file__).parents[2] / "docs/state-machine.md"
+
+
+def row(bounds: Bounds) -> list[str]:
+    """Return bounds as the cells of a row of the documentation's table."""
+    tokens: dict[str, list[str]] = {}
+    for actor, token in bounds.token_of:
+        tokens.setdefault(token, []).append(actor)
+    features = [name for name in ("Abandon", "Fail", "Expire", "Empty") if name in bounds.features]
+    if features == ["Expire", "Empty"]:
+        features.reverse()
+    cells = [
+        " ".join(bounds.producers),
+        " ".join(bounds.readers),
+        " ".join(map(str, bounds.write_sizes)),
+        ", ".join(f"{kind} {k} {m}" for kind, k, m in bounds.requests),
+        ", ".join(f"{' '.join(actors)}: {token}" for token, actors in tokens.items()),
+        " ".join(features),
+        " ".join(mode.name.lower() for mode in bounds.closings),
+    ]
+    return [f"`{bounds.name}`", str(bounds.uses), bounds.order, *(cell or "-" for cell in cells)]
+
+
+def documented() -> list[list[str]]:
+    """Return the rows of the documentation's table of quick graphs."""
+    section = PAGE.read_text(encoding="utf-8").split("## The quick graphs")[1].split("\n## ")[0]
+    lines = re.findall(r"^\| (`.*) \|$", section, re.MULTILINE)
+    return [[cell.strip() for cell in line.split("|")] for line in lines]
+
+
+def test_the_quick_graphs_are_those_of_the_documentation() -> None:
+    assert documented() == [row(bounds) for bounds in QUICK.values()]
+    assert {bounds.capacity for bounds in QUICK.values()} == {2}
+
+
+def test_the_full_graphs_have_the_same_themes_and_are_wider() -> None:
+    assert list(FULL) == list(QUICK)
+    for name, bounds in FULL.items():
+        assert bounds.name == f"{name}-full"
+        assert bounds.capacity > QUICK[name].capacity or bounds.uses > QUICK[name].uses
+
+
+def test_the_graphs_about_mutual_waits_have_one_size_each() -> None:
+    bounds = mutual_wait_bounds(5, 2, 3)
+    assert (bounds.capacity, bounds.uses, bounds.write_sizes) == (5, 1, (2,))
+    assert bounds.requests == (Request("plain", 3, 3),)
+    assert (bounds.features, bounds.closings, bounds.token_of) == (frozenset(), (), ())
+
+
+def test_actors_and_tokens_are_named_once() -> None:
+    assert QUICK["leases"].actors == ("p1", "x1", "c1")
+    assert QUICK["cancel"].tokens == ("t1",)
+    assert QUICK["writers"].token("p1") == "t1"
+    assert QUICK["writers"].token("p2") is None
+
+
+def test_bounds_fit_on_a_line() -> None:
+    assert QUICK["writers"].line() == (
+        "C=2 N=1 fifo; producers p1 p2 write 1 2; readers c1 ask plain 1 1, plain 2 2; "
+        "tokens p1:t1; Abandon Expire Fail; close draining stopped"
+    )
+
+
+def test_bounds_that_are_equal_are_so_in_a_table_too() -> None:
+    again = mutual_wait_bounds(3, 1, 2)
+    assert {mutual_wait_bounds(3, 1, 2): "found"}[again] == "found"
+    assert replace(again, closings=(Closing.DRAINING,)) != again
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"capacity": 0}, "at least 1"),
+        ({"uses": 0}, "at least 1"),
+        ({"write_sizes": (3,)}, r"write sizes lie in 1\.\.2"),
+        ({"write_sizes": (0,)}, r"write sizes lie in 1\.\.2"),
+        ({"requests": (Request("plain", 1, 2),)}, "1 <= m <= k <= 2"),
+        ({"features": frozenset({"Prefetch"})}, "Abandon"),
+    ],
+)
+def test_impossible_bounds_are_refused(wrong: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        replace(QUICK["writers"], **wrong)  # type: ignore[arg-type]  # wrong on purpose
