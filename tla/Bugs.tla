@@ -1,12 +1,12 @@
-------------------------------- MODULE Bugs ---------------------------------
-(* Faults that a replay buffer may have, one definition each.  A configuration *)
-(* MC*_bug_<fault>.cfg puts it in the place of the honest definition and must  *)
-(* fail with the property that manifest.toml names: this shows that the        *)
-(* property can fail, and which fault it stands against.                       *)
+--------------------------------- MODULE Bugs ----------------------------------
+(* Faults that a replay buffer may have, one definition each. A               *)
+(* configuration MC*_bug_<fault>.cfg puts it in the place of the honest       *)
+(* definition and must fail with the property that manifest.toml names: this  *)
+(* shows that the property can fail, and which fault it stands against.       *)
 EXTENDS ReplayBufferProperties
 
------------------------------------------------------------------------------
-(* Faults in writing.                                                      *)
+--------------------------------------------------------------------------------
+(* Faults in writing.                                                         *)
 
 \* partial_publish: rows become visible one by one.
 PublishRowByRow(p) ==
@@ -36,8 +36,8 @@ AbandonWithoutReturn(p) ==
     /\ filling' = [filling EXCEPT ![p] = <<>>]
     /\ UNCHANGED <<free, fresh, tickets, holds, closing, cancelled>>
 
------------------------------------------------------------------------------
-(* Faults in drawing.                                                      *)
+--------------------------------------------------------------------------------
+(* Faults in drawing.                                                         *)
 
 \* use_count_off_by_one: a record is drawn once too often.
 SampleableOnceMore == {s \in Slots : Live(s) /\ slots[s].uses <= UsesPerRecord}
@@ -58,11 +58,11 @@ OneWillDo(ticket) == IF Side(ticket) = "reader" THEN 1 ELSE ticket.n
 DeliverAlone(h) ==
     LET Gone(s) == Spent(s) \/ Dropped(s)
         After(s) == [slots[s] EXCEPT !.pins = @ - 1]
-    IN  /\ holds[h + 1].state = "ready"
+    IN  /\ InState(h, "ready")
         /\ EndHold(h, After, SelectSeq(holds[h + 1].slots, Gone))
 
 ReturnAs(h, After(_), Gone(_)) ==
-    /\ holds[h + 1].state = "failed" \/ OutOnLease(holds[h + 1])
+    /\ InState(h, "failed") \/ OnLease(h)
     /\ EndHold(h, After, SelectSeq(holds[h + 1].slots, Gone))
 LastOfDropped(s) == slots[s].pins = 1 /\ Dropped(s)
 LessOne(count, s) == IF Live(s) THEN count - 1 ELSE count
@@ -86,8 +86,8 @@ ReturnWithoutUnpin(h) ==
     LET After(s) == [slots[s] EXCEPT !.uses = LessOne(@, s)]
     IN  ReturnAs(h, After, LastOfDropped)
 
------------------------------------------------------------------------------
-(* Faults in waiting.                                                      *)
+--------------------------------------------------------------------------------
+(* Faults in waiting.                                                         *)
 
 \* barging_writer, barging_reader: whoever fits is served, however many wait.
 WriterAsHead(queue, i) ==
@@ -127,4 +127,4 @@ WritersShutOut(ticket) == Side(ticket) = "writer" /\ closing # "open"
 
 \* draining_wants_all: a reader insists on its least number although no more will come.
 LeastAlways(ticket) == ticket.m
-=============================================================================
+================================================================================

@@ -1,8 +1,8 @@
-------------------------------- MODULE Graph --------------------------------
+--------------------------------- MODULE Graph ---------------------------------
 (* Prints the labelled state graph, one step a line, so that it can be        *)
-(* compared with the graph of the Python model.  TLC's own dump has neither   *)
-(* the parameters of actions nor a form that is easy to read back.            *)
-(* PrintInit is an invariant, PrintEdge an action constraint; both are TRUE.   *)
+(* compared with the graph of the Python model. TLC's own dump has neither    *)
+(* the parameters of actions nor a form that is easy to read back. PrintInit  *)
+(* is an invariant, PrintEdge an action constraint; both are TRUE.            *)
 EXTENDS ReplayBuffer, TLC
 
 StateAsRecord(sl, fr, fs, fi, ti, ho, cl, ca) ==
@@ -36,4 +36,4 @@ Labels ==
 \* A string is printed on one line however long it is; a value is not.
 PrintInit == Init => PrintT(ToString(<<"INIT", Canon>>))
 PrintEdge == PrintT(ToString(<<"EDGE", Canon, Labels, CanonNext>>))
-=============================================================================
+================================================================================

@@ -1,11 +1,11 @@
----------------------------- MODULE MCMutualWait ----------------------------
+----------------------------- MODULE MCMutualWait ------------------------------
 (* How large may writes and requests be, so that writers and readers never    *)
-(* wait for each other?  If all writes have n records, all requests k, and a  *)
+(* wait for each other? If all writes have n records, all requests k, and a   *)
 (* record is used once: if and only if n + k <= Capacity + gcd(n, k).         *)
-(*                                                                         *)
-(* One run covers all n and k of a capacity: both are chosen at the start and  *)
-(* kept.  Where the bound is met NoMutualWait must hold; every other pair must *)
-(* be printed, since it must be able to go wrong.                             *)
+(*                                                                            *)
+(* One run covers all n and k of a capacity: both are chosen at the start     *)
+(* and kept. Where the bound is met NoMutualWait must hold; every other pair  *)
+(* must be printed, since it must be able to go wrong.                        *)
 EXTENDS ReplayBufferProperties, TLC
 
 VARIABLES n, k
@@ -51,4 +51,4 @@ Pair == n * 100 + k
 ASSUME \A a \in MCSizes, b \in MCSizes : TLCSet(a * 100 + b, FALSE)
 PrintFound == TLCGet(Pair) \/ (Found =>
     TLCSet(Pair, TRUE) /\ PrintT(<<"MUTUAL", Capacity, n, k>>))
-=============================================================================
+================================================================================

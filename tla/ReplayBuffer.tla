@@ -1,21 +1,22 @@
----------------------------- MODULE ReplayBuffer ----------------------------
-(***************************************************************************)
-(* A replay buffer that makes its writers wait instead of overwriting.     *)
-(*                                                                         *)
-(* Producers write batches of records into a fixed number of slots, readers *)
-(* draw batches out, every record is drawn a fixed number of times.  Whoever *)
-(* cannot be served waits in one list of tickets: writers for room, readers *)
-(* for records.  Three things make that hard, and this module is about     *)
-(* them: a batch is copied outside the lock, so a slot has a life of its   *)
-(* own (free, filling, live, dropped) while it is being filled or held; a  *)
-(* wait may end by service, deadline, cancel flag, closing or a dead end,  *)
-(* and exactly one of these must win; and writers and readers can wait for *)
-(* each other for ever, which must be an error and not a hang.             *)
-(*                                                                         *)
-(* One action is one critical section of the library.  What the machine    *)
-(* promises is in ReplayBufferProperties, broken variants are in Bugs.     *)
-(* docs/state-machine.md tells the same in words.                          *)
-(***************************************************************************)
+----------------------------- MODULE ReplayBuffer ------------------------------
+(* A replay buffer that makes its writers wait instead of overwriting.        *)
+(*                                                                            *)
+(* Producers write batches of records into a fixed number of slots, readers   *)
+(* draw batches out, and every record is drawn a fixed number of times.       *)
+(* Whoever cannot be served waits in one list of tickets: writers for room,   *)
+(* readers for records. Three things make that hard, and this module is       *)
+(* about them.                                                                *)
+(*                                                                            *)
+(* A batch is copied outside the lock, so a slot has a life of its own while  *)
+(* it is being filled or held: free, filling, live, dropped.                  *)
+(* A wait may end by service, deadline, cancel flag, closing or a dead end,   *)
+(* and exactly one of these must win.                                         *)
+(* Writers and readers can wait for each other for ever, and that must be an  *)
+(* error and not a hang.                                                      *)
+(*                                                                            *)
+(* One action is one critical section of the library. What the machine        *)
+(* promises is in ReplayBufferProperties, broken variants are in Bugs, and    *)
+(* docs/state-machine.md tells the same in words.                             *)
 EXTENDS Naturals, Sequences, FiniteSets
 
 CONSTANTS
@@ -47,8 +48,8 @@ Actors == Producers \union Readers
 NoToken == "none"
 Tokens == {TokenOf[x] : x \in Actors} \ {NoToken}
 
------------------------------------------------------------------------------
-(* Sequences.                                                              *)
+--------------------------------------------------------------------------------
+(* Sequences.                                                                 *)
 
 Range(seq) == {seq[i] : i \in 1 .. Len(seq)}
 Without(seq, i) == SubSeq(seq, 1, i - 1) \o SubSeq(seq, i + 1, Len(seq))
@@ -60,8 +61,8 @@ Sorted(S, key(_)) ==
     [i \in 1 .. Cardinality(S) |->
         CHOOSE x \in S : Cardinality({y \in S : key(y) < key(x)}) = i - 1]
 
------------------------------------------------------------------------------
-(* Slots and their ages.                                                   *)
+--------------------------------------------------------------------------------
+(* Slots and their ages.                                                      *)
 
 Blank(phase) == [phase |-> phase, uses |-> 0, pins |-> 0, stamp |-> 0]
 
@@ -97,9 +98,9 @@ Behind(batch) ==
     LET used == Len(free) - fresh
     IN  SubSeq(free, 1, used) \o batch \o SubSeq(free, used + 1, Len(free))
 
------------------------------------------------------------------------------
-(* What a call gets.  All of it is decided by Verdict, at the first critical *)
-(* section of the call and whenever it wakes.                               *)
+--------------------------------------------------------------------------------
+(* What a call gets. All of it is decided by Verdict, at the first critical   *)
+(* section of the call and whenever it wakes.                                 *)
 
 Ticket(kind, x, n, m) == [kind |-> kind, actor |-> x, n |-> n, m |-> m]
 Side(ticket) == IF ticket.kind = "write" THEN "writer" ELSE "reader"
@@ -171,8 +172,8 @@ Verdict(queue, i) ==
 OnArrival(ticket) == Verdict(Append(tickets, ticket), Len(tickets) + 1)
 OnWaking(x) == IF Waits(x) THEN Verdict(tickets, PlaceOf(x)) ELSE "NO_TICKET"
 
------------------------------------------------------------------------------
-(* Writing.                                                                *)
+--------------------------------------------------------------------------------
+(* Writing.                                                                   *)
 
 TicketLeaves(x) == tickets' = Without(tickets, PlaceOf(x))
 NothingButTickets == UNCHANGED <<slots, free, fresh, filling, holds, closing, cancelled>>
@@ -220,8 +221,8 @@ Abandon(p) ==
     /\ filling' = [filling EXCEPT ![p] = <<>>]
     /\ UNCHANGED <<fresh, tickets, holds, closing, cancelled>>
 
------------------------------------------------------------------------------
-(* Drawing.                                                                *)
+--------------------------------------------------------------------------------
+(* Drawing.                                                                   *)
 
 \* The batches that a call for k records may get: the oldest, or any in any order.
 Batches(k) ==
@@ -260,9 +261,12 @@ Draw(c) ==
        IN  Side(ticket) = "reader" /\ Take(c, ticket.kind, ticket.n)
     /\ TicketLeaves(c)
 
-Holds == 0 .. Len(holds) - 1
+\* Holds are named by their place, from 0.  Every hold has a use of some slot.
+Holds == 0 .. Capacity * UsesPerRecord - 1
+InState(h, state) == h < Len(holds) /\ holds[h + 1].state = state
+OnLease(h) == h < Len(holds) /\ OutOnLease(holds[h + 1])
 Gathers(h, state) ==
-    /\ holds[h + 1].state = "gathering"
+    /\ InState(h, "gathering")
     /\ holds' = [holds EXCEPT ![h + 1].state = state]
     /\ UNCHANGED <<slots, free, fresh, filling, tickets, closing, cancelled>>
 
@@ -285,7 +289,7 @@ EndHold(h, After(_), gone) ==
 Deliver(h) ==
     LET Gone(s) == slots[s].pins = 1 /\ (Spent(s) \/ Dropped(s))
         After(s) == [slots[s] EXCEPT !.pins = @ - 1]
-    IN  /\ holds[h + 1].state = "ready"
+    IN  /\ InState(h, "ready")
         /\ EndHold(h, After, SelectSeq(holds[h + 1].slots, Gone))
 
 \* A failed batch, or a lease that its owner gives back, was not used: its records
@@ -298,11 +302,11 @@ Return(h) ==
             !.pins = @ - 1,
             !.uses = IF Live(s) THEN @ - 1 ELSE @,
             !.stamp = IF Live(s) THEN Min(@, Remembered(s)) ELSE @]
-    IN  /\ hold.state = "failed" \/ OutOnLease(hold)
+    IN  /\ InState(h, "failed") \/ OnLease(h)
         /\ EndHold(h, After, SelectSeq(hold.slots, Gone))
 
------------------------------------------------------------------------------
-(* Giving up, closing, emptying.                                           *)
+--------------------------------------------------------------------------------
+(* Giving up, closing, emptying.                                              *)
 
 \* A caller's deadline passes while it waits.
 Expire(x) ==
@@ -342,8 +346,8 @@ Empty ==
         /\ free' = Behind(Sorted(gone, Self))
         /\ UNCHANGED <<fresh, filling, tickets, closing, cancelled>>
 
------------------------------------------------------------------------------
-(* The machine.                                                            *)
+--------------------------------------------------------------------------------
+(* The machine.                                                               *)
 
 Init ==
     /\ slots = [s \in Slots |-> Blank("free")]
@@ -369,14 +373,14 @@ Next ==
 
 Spec == Init /\ [][Next]_vars
 
------------------------------------------------------------------------------
-(* Who may be counted on.                                                  *)
+--------------------------------------------------------------------------------
+(* Who may be counted on.                                                     *)
 
-ReadyOf(c) == \E h \in Holds : holds[h + 1].owner = c /\ Ready(h)
+ReadyOf(c) == \E h \in Holds : Ready(h) /\ holds[h + 1].owner = c
 DeliverOf(c) == \E h \in Holds :
-    holds[h + 1].owner = c /\ holds[h + 1].kind = "plain" /\ Deliver(h)
+    Deliver(h) /\ holds[h + 1].owner = c /\ holds[h + 1].kind = "plain"
 ReturnOf(c) == \E h \in Holds :
-    holds[h + 1].owner = c /\ holds[h + 1].state = "failed" /\ Return(h)
+    Return(h) /\ holds[h + 1].owner = c /\ holds[h + 1].state = "failed"
 
 \* Threads that are inside a call run on.
 BufferGoesOn ==
@@ -393,4 +397,4 @@ CallersGoOn ==
 
 BufferSpec == Spec /\ BufferGoesOn
 CallersSpec == Spec /\ CallersGoOn
-=============================================================================
+================================================================================

@@ -1,4 +1,4 @@
------------------------ MODULE ReplayBufferProperties -----------------------
+------------------------ MODULE ReplayBufferProperties -------------------------
 (* What the replay buffer promises: what holds in every state, what holds in  *)
 (* every step, what must happen in the end, and what must at least be         *)
 (* possible, because a model in which nobody ever waits keeps every promise.  *)
@@ -10,8 +10,8 @@ InPhase(phase) == {s \in Slots : slots[s].phase = phase}
 PinnedBy(h) == Range(holds[h].slots)
 HeldBy(s) == {h \in 1 .. Len(holds) : s \in PinnedBy(h)}
 
------------------------------------------------------------------------------
-(* In every state.                                                         *)
+--------------------------------------------------------------------------------
+(* In every state.                                                            *)
 
 SlotsFit ==
     /\ slots \in [Slots -> [phase : {"free", "filling", "live", "dropped"},
@@ -42,7 +42,7 @@ TicketsFit ==
           /\ ~Fills(tickets[i].actor)
           /\ \A j \in 1 .. i - 1 : tickets[j].actor # tickets[i].actor
 
-HoldsFit == \A h \in 1 .. Len(holds) :
+HoldsFit == Len(holds) <= Cardinality(Holds) /\ \A h \in 1 .. Len(holds) :
     /\ holds[h].owner \in Readers /\ holds[h].kind \in {"plain", "lease"}
     /\ holds[h].state \in {"gathering", "ready", "failed"}
     /\ Len(holds[h].stamps) = Len(holds[h].slots)
@@ -90,8 +90,8 @@ NoSilentDeadlock ==
         \/ \E p \in Producers, n \in WriteSizes : served(Ticket("write", p, n, n))
         \/ \E c \in Readers, r \in Requests : served(Ticket(r[1], c, r[2], r[3]))
 
------------------------------------------------------------------------------
-(* In every step.                                                          *)
+--------------------------------------------------------------------------------
+(* In every step.                                                             *)
 
 BecomeLive == {s \in Slots : ~Live(s) /\ slots'[s].phase = "live"}
 BecomeFree == {s \in Slots : slots[s].phase # "free" /\ slots'[s].phase = "free"}
@@ -129,7 +129,7 @@ WholeBatches == [][
 Conservation == [][
     /\ BecomeLive # {} => \E p \in Producers : Publish(p)
     /\ \A s \in Slots : Live(s) /\ slots'[s].phase # "live" =>
-          Empty \/ \E h \in Holds : Spent(s) /\ s \in PinnedBy(h + 1) /\ Deliver(h)
+          Empty \/ \E h \in Holds : Deliver(h) /\ Spent(s) /\ s \in PinnedBy(h + 1)
     /\ \A h \in Holds : Return(h) => \A s \in PinnedBy(h + 1) :
           Live(s) => slots'[s].phase = "live" /\ slots'[s].uses < UsesPerRecord
     ]_vars
@@ -177,8 +177,8 @@ ServedWhole == [][
         IN  r <= q[2] /\ (r >= q[3] \/ (Drained /\ r >= 1))
     ]_vars
 
------------------------------------------------------------------------------
-(* In the end.                                                             *)
+--------------------------------------------------------------------------------
+(* In the end.                                                                *)
 
 \* Every wait ends, if callers go on calling (CallersSpec).
 EventuallyServed == \A x \in Actors : Waits(x) ~> ~Waits(x)
@@ -189,9 +189,9 @@ CancelEnds == \A x \in Actors : Waits(x) /\ TokenOf[x] \in cancelled ~> ~Waits(x
 \* After Close every wait ends, whoever else calls or not (BufferSpec).
 CloseEnds == \A x \in Actors : Waits(x) /\ closing # "open" ~> ~Waits(x)
 
------------------------------------------------------------------------------
-(* At least possible.  Each names a state, or a step out of it, that a model *)
-(* worth checking reaches.                                                  *)
+--------------------------------------------------------------------------------
+(* At least possible. Each names a state, or a step out of it, that a model   *)
+(* worth checking reaches.                                                    *)
 
 DueToMutualWait(queue, i) ==
     Verdict(queue, i) = "MUTUAL_WAIT" /\ GivesUp(queue, i)
@@ -213,8 +213,8 @@ SmallBehindLarge == \E i \in Heads(tickets), j \in 1 .. Len(tickets) :
     /\ tickets[i].n > Len(free) /\ tickets[j].n <= Len(free)
 MutualWaitFound == Due(DueToMutualWait)
 OwnLeaseRefused == Due(DueToOwnLeases)
-DrawReturned == \E h \in Holds : holds[h + 1].state = "failed" /\ Return(h)
-LeaseReturned == \E h \in Holds : OutOnLease(holds[h + 1]) /\ Return(h)
+DrawReturned == \E h \in Holds : InState(h, "failed") /\ Return(h)
+LeaseReturned == \E h \in Holds : OnLease(h) /\ Return(h)
 ShortByLeast == closing = "open" /\
     \E q \in Requests : Answers(q) /\ Len(Drawn.slots) < q[2]
 ShortByDraining == closing = "draining" /\
@@ -222,4 +222,4 @@ ShortByDraining == closing = "draining" /\
 DroppedWhileHeld == InPhase("dropped") # {}
 CancelAfterAdmit == \E p \in Producers : Fills(p) /\ TokenOf[p] \in cancelled' \ cancelled
 PublishAfterClose == closing # "open" /\ BecomeLive # {}
-=============================================================================
+================================================================================

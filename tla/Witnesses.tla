@@ -1,6 +1,6 @@
------------------------------ MODULE Witnesses ------------------------------
-(* Prints the name of each witness when it is first seen.  An action           *)
-(* constraint that is always TRUE; each worker of TLC keeps its own account.    *)
+------------------------------- MODULE Witnesses -------------------------------
+(* Prints the name of each witness when it is first seen. An action           *)
+(* constraint that is always TRUE; each worker of TLC keeps its own account.  *)
 EXTENDS ReplayBufferProperties, TLC
 
 WitnessNames == <<
@@ -28,4 +28,4 @@ ASSUME \A i \in 1 .. Len(WitnessNames) : TLCSet(i, FALSE)
 PrintWitness == \A i \in 1 .. Len(WitnessNames) :
     TLCGet(i) \/ (Seen(WitnessNames[i]) =>
         TLCSet(i, TRUE) /\ PrintT(<<"WITNESS", WitnessNames[i]>>))
-=============================================================================
+================================================================================

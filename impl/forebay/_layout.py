@@ -77,6 +77,10 @@ BATCH_FIELDS: Final = 7
 NONE: Final = -1
 """A row number that names no row."""
 
+HELD_SHARE: Final = 4
+"""How often a record may be held at one time unless a limit says otherwise; the pool of held records
+takes 32 bytes for each time."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
@@ -86,8 +90,8 @@ class Limits:
         calls: calls that wait, copy or hold a batch at one time.
         tokens: cancel tokens that exist at one time.
         held: pairs of a batch and a record in it, over all batches that are being filled or held;
-            0 means the capacity for `consume_after_n_samples=1`, where no more can occur, and
-            twice the capacity otherwise.
+            0 means the capacity times `consume_after_n_samples`, more than which cannot occur, but
+            not more than `HELD_SHARE` times the capacity.
     """
 
     calls: int = 1024
@@ -107,7 +111,7 @@ class Layout:
     """The named views of one block."""
 
     def __init__(self, capacity: int, uses_per_record: int, limits: Limits) -> None:
-        held = limits.held or (capacity if uses_per_record == 1 else 2 * capacity)
+        held = limits.held or capacity * min(uses_per_record, HELD_SHARE)
         held = max(held, capacity)
         calls, tokens = limits.calls, limits.tokens
         sizes = {

@@ -49,7 +49,7 @@ class Quiet:
     def ends(self, name: str, outcome: Outcome) -> None: ...
 
 
-class _Lines:
+class Lines:
     """Writes a line to standard error for each check that ends."""
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class _Lines:
             )
 
 
-class _Bar:
+class Bar:
     """Shows how many checks have ended, and what those that run say."""
 
     def __init__(self, display: "Progress") -> None:
@@ -122,7 +122,7 @@ def bar() -> Iterator[Observer]:
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield _Lines()
+        yield Lines()
         return
     display = Progress(
         TextColumn("{task.description}"),
@@ -134,4 +134,4 @@ def bar() -> Iterator[Observer]:
         transient=True,
     )
     with display:
-        yield _Bar(display)
+        yield Bar(display)

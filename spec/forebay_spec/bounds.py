@@ -7,7 +7,7 @@ leisure, and `mutual_wait_bounds` is the family of graphs for the bound on mutua
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, Literal, NamedTuple
 
@@ -171,6 +171,29 @@ _QUICK = (
 QUICK: Final[Mapping[str, Bounds]] = {bounds.name: bounds for bounds in _QUICK}
 
 
+_FULL = (
+    replace(
+        QUICK["writers"],
+        capacity=3,
+        write_sizes=(1, 2, 3),
+        requests=(_PLAIN_1, Request("plain", 3, 2)),
+    ),
+    replace(QUICK["readers"], capacity=3, requests=(_ONE_OF_2, Request("plain", 3, 3))),
+    replace(QUICK["leases"], capacity=3, write_sizes=(1, 2), requests=(_LEASE_1, _LEASE_2)),
+    replace(
+        QUICK["random"],
+        capacity=3,
+        uses=1,
+        requests=(_PLAIN_1, _PLAIN_2, Request("lease", 2, 1)),
+    ),
+    replace(QUICK["cancel"], capacity=3),
+    replace(QUICK["liveness"], capacity=3, readers=("c1", "c2")),
+)
+FULL: Final[Mapping[str, Bounds]] = {
+    bounds.name: replace(bounds, name=f"{bounds.name}-full") for bounds in _FULL
+}
+
+
 def mutual_wait_bounds(capacity: int, n: int, k: int) -> Bounds:
     """Return the model with one size of writes, n, and one size of reads, k, and nothing else."""
     return Bounds(
@@ -181,6 +204,3 @@ def mutual_wait_bounds(capacity: int, n: int, k: int) -> Bounds:
         write_sizes=(n,),
         requests=(Request("plain", k, k),),
     )
-
-
-FULL: Final[Mapping[str, Bounds]] = {}

@@ -181,9 +181,9 @@ def fifo_sampling(bounds: Bounds, before: State, label: Label, after: State) -> 
 
 def fifo_order(bounds: Bounds, before: State, label: Label, after: State) -> bool:
     """Under fifo a draw takes the oldest records, and only Publish and draws make one younger."""
-    if not bounds.fifo or before.slots is after.slots:
-        return True
     hold = drawn_hold(before, after)
+    if not bounds.fifo or (hold is None and before.slots is after.slots):
+        return True
     if hold is not None:
         oldest = sorted(sampleable(bounds, before), key=lambda number: before.slots[number].stamp)
         if list(hold.slots) != oldest[: len(hold.slots)]:

@@ -83,8 +83,10 @@ def mutual_wait_victim(bounds: Bounds, state: State) -> Ticket | None:
     writer, reader = head_of(state, True), head_of(state, False)
     n = writer.n if writer else 0
     m = reader.m if reader else 0
-    who_wait = {ticket.actor for ticket in state.tickets}
-    busy = sum(not is_ready_lease(hold) or hold.owner not in who_wait for hold in state.holds)
+    busy = 0
+    if state.holds:
+        who_wait = {ticket.actor for ticket in state.tickets}
+        busy = sum(not is_ready_lease(hold) or hold.owner not in who_wait for hold in state.holds)
     leaving = any(
         head is not None and bounds.token(head.actor) in state.cancelled
         for head in (writer, reader)
@@ -109,12 +111,15 @@ def mutual_wait_victim(bounds: Bounds, state: State) -> Ticket | None:
 
 def misfit(bounds: Bounds, state: State, ticket: Ticket) -> bool:
     """Tell whether a call can never be served beside the leases of its own actor."""
-    own = [hold for hold in state.holds if hold.owner == ticket.actor]
+    own: dict[int, int] = {}  # how often its leases pin each slot
+    for hold in state.holds:
+        if hold.owner == ticket.actor:
+            for number in hold.slots:
+                own[number] = own.get(number, 0) + 1
     if ticket.kind == "write":
-        blocked = len({number for hold in own for number in hold.slots})
-        return never_fits(ticket.n, bounds.capacity, blocked)
+        return never_fits(ticket.n, bounds.capacity, len(own))
     blocked = 0
-    for number, slot in enumerate(state.slots):
-        pins = sum(number in hold.slots for hold in own)
+    for number, pins in own.items():
+        slot = state.slots[number]
         blocked += lease_blocks(slot.phase, slot.uses, bounds.uses, slot.pins, pins)
     return never_fits(ticket.m, bounds.capacity, blocked)

@@ -1,7 +1,9 @@
 """The campaign: honest buffers pass it, planted faults do not, equal seeds give equal runs."""
 
+import threading
+
 import pytest
-from forebay_models.adapters.adapter import Adapter
+from forebay_models.adapters.adapter import USUAL, Adapter, Observation
 from forebay_models.adapters.local import LocalAdapter
 from forebay_models.campaign.driver import Exercise
 from forebay_models.campaign.machine import machine_for
@@ -9,7 +11,7 @@ from forebay_models.campaign.run import STEPS, run
 from forebay_models.campaign.session import Session
 from forebay_models.campaign.settings import BOUNDS, Setting
 from forebay_models.mutants.local import LOCAL_MUTANTS
-from forebay_spec.actions import ACTIONS
+from forebay_spec.actions import ACTIONS, Label
 from forebay_spec.properties import WITNESSES
 from hypothesis.stateful import RuleBasedStateMachine
 
@@ -76,11 +78,28 @@ def test_a_used_up_budget_ends_the_campaign_at_once() -> None:
     assert session.exercise == Exercise()
 
 
+@pytest.mark.parametrize("end", [KeyboardInterrupt, SystemExit])
+def test_a_request_to_end_is_obeyed_and_is_no_failure(end: type[BaseException]) -> None:
+    class Asked(LocalAdapter):
+        def apply(self, label: Label, manner: str = USUAL) -> Observation:
+            raise end("by a signal")
+
+    def start_asked(setting: Setting) -> Adapter:
+        return Asked(setting.bounds)
+
+    session = Session(start_asked, seconds=None, examples=5)
+    with pytest.raises(end, match="by a signal"):
+        run(session, seed_number=SEED)
+    assert session.failure is None
+    assert session.exercise.examples == 1
+    assert not any(thread.name.startswith("stepped-") for thread in threading.enumerate())
+
+
 def test_every_action_has_rules() -> None:
     machine = machine_for(Session(start, seconds=None, examples=1))
     assert issubclass(machine, RuleBasedStateMachine)
     rules = {name: made for name, made in vars(machine).items() if name[-1].isdigit()}
-    assert {name.rpartition("_")[0] for name in rules} == set(ACTIONS)
+    assert {name.split("_")[1] for name in rules} == set(ACTIONS)
     # One name, so that hypothesis switches none of them off for a whole run.
     assert {made.__name__ for made in rules.values()} == {"step"}
 

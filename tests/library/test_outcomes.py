@@ -464,6 +464,17 @@ def test_tables_that_are_full_name_the_limit_before_any_effect() -> None:
     assert not buffer.cancel_token().is_set()
 
 
+@pytest.mark.parametrize("uses", [1, 2, 3, 4])
+def test_every_record_can_be_held_for_each_of_its_uses(uses: int) -> None:
+    buffer = make(3, consume_after_n_samples=uses)
+    buffer.extend([1, 2, 3])
+    leases = [buffer.lease(3) for _ in range(uses)]
+    assert buffer.stats().sampleable == 0
+    for lease in leases:
+        lease.commit()
+    assert buffer.stats().spent == 3
+
+
 def test_a_pool_of_held_records_that_is_full_names_the_limit_before_any_effect() -> None:
     buffer = make(2, consume_after_n_samples=3, limits=Limits(held=4))
     buffer.extend([1, 2])

@@ -78,7 +78,7 @@ def test_the_models_of_the_checkout_are_found() -> None:
 
 def test_another_directory_must_have_a_manifest(tmp_path: Path) -> None:
     assert find_models(DATA) == DATA
-    with pytest.raises(ManifestError, match="manifest.toml"):
+    with pytest.raises(ManifestError, match=r"manifest\.toml"):
         find_models(tmp_path)
 
 
@@ -96,7 +96,8 @@ def test_bounds_are_read_from_the_configuration(tmp_path: Path) -> None:
 def test_the_properties_of_a_configuration_are_told(tmp_path: Path) -> None:
     file = tmp_path / "Some.cfg"
     file.write_text(
-        "SPECIFICATION Spec\nPROPERTIES\n    One \\* Two\n    Three\nINVARIANT Four\nPROPERTY Five\n",
+        "SPECIFICATION Spec\nPROPERTIES\n    One \\* Two\n    Three\n"
+        "INVARIANT Four\nPROPERTY Five\n",
         encoding="utf-8",
     )
     assert read_properties(file) == ("One", "Three", "Five")

@@ -16,7 +16,6 @@ from forebay import (
     Cancelled,
     CancelToken,
     Lease,
-    Limits,
     MutualWait,
     SampleTimeout,
     ShutDown,
@@ -109,8 +108,6 @@ class LocalAdapter:
             write_transform=None,
             seed=seed,
             stall_warning=None,
-            # The specification knows no full tables; no slot is in more than N batches.
-            limits=Limits(held=bounds.uses * bounds.capacity),
             monitor=self._monitor,
         )
         self._core = self._buffer._core

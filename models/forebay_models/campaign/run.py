@@ -55,6 +55,8 @@ def run(session: Session, *, seed_number: int, steps: int = STEPS) -> None:
                 if session.failure is None:
                     raise
                 session.flaky = True
+            if session.end is not None:
+                raise session.end
             number += 1
         session.shorten()
 

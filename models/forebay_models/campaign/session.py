@@ -8,7 +8,7 @@ so nothing depends on how the search ended.
 
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NoReturn
 
 from forebay_models.adapters.adapter import Adapter
 from forebay_models.campaign.driver import Divergence, Driver, Exercise
@@ -50,6 +50,7 @@ class Session:
         self.failure: Divergence | None = None
         self.failed_example = 0
         self.flaky = False
+        self.end: SystemExit | None = None
         self._start = start
         self._seconds = seconds
         self._examples = examples
@@ -88,6 +89,11 @@ class Session:
     def go_on(self) -> None:
         """Look at the clock before a step; `Enough` when a failure was shrunk for long enough."""
         self._check()
+
+    def leave(self, end: SystemExit) -> NoReturn:
+        """Stop searching since the program is to end; the request is kept in `end`."""
+        self.end = end
+        raise Enough from end
 
     def shorten(self) -> None:
         """Leave out what the failure can do without."""

@@ -1,0 +1,122 @@
+"""The honest specification keeps every promise; a violation comes with a shortest path to it."""
+
+import pytest
+from forebay_models.explore.check import Violation, check
+from forebay_models.explore.graph import Limits, explore
+from forebay_models.explore.outcomes import WITNESSES_OF
+from forebay_models.explore.show import path_table, violation_text
+from forebay_models.mutants.spec import SPEC_MUTANTS
+from forebay_spec.actions import Machine
+from forebay_spec.bounds import QUICK, mutual_wait_bounds
+from forebay_spec.properties import STEPS, WITNESSES
+
+from tests.spec.walking import label
+
+TINY = mutual_wait_bounds(1, 1, 1)
+
+OVERWRITTEN = """\
+NoOverwrite is violated: A record that may still be drawn, or is held, keeps its slot.
+Conservation is violated: Records come only by Publish and go only by being spent or by Empty; \
+returned ones are sampleable again.
+
+step | p1           | state
+-----+--------------+----------------------------
+0    | initially    | slots[0] = free
+     |              | free = (0), 1 of them fresh
+     |              | filling = -
+     |              | tickets = -
+     |              | holds = -
+     |              | closing = open
+     |              | cancelled = -
+1    | Arrive(p1,1) | slots[0] = filling
+     |              | free = (), 0 of them fresh
+     |              | filling = p1: (0)
+2    | Publish(p1)  | slots[0] = live stamp=1
+     |              | filling = -
+3    | Arrive(p1,1) | slots[0] = filling
+     |              | filling = p1: (0)"""
+
+
+@pytest.mark.parametrize("name", list(QUICK))
+def test_the_honest_specification_keeps_every_promise(name: str) -> None:
+    report = check(Machine(QUICK[name]))
+    assert report.violation is None
+    assert report.graph.stopped == ""
+    assert report.witnesses == WITNESSES_OF[name]
+
+
+def test_the_quick_graphs_together_have_every_witness() -> None:
+    together: frozenset[str] = frozenset().union(*WITNESSES_OF.values())
+    assert together == frozenset(WITNESSES)
+
+
+def overwritten() -> Violation:
+    violation = check(SPEC_MUTANTS["overwrite_sampleable"].machine(TINY)).violation
+    assert violation is not None
+    return violation
+
+
+def test_a_violation_is_shown_as_a_table_of_who_did_what() -> None:
+    assert violation_text(overwritten()) == OVERWRITTEN
+
+
+def test_everything_that_a_step_violates_is_named() -> None:
+    assert overwritten().properties == ("NoOverwrite", "Conservation")
+
+
+def test_a_counterexample_is_a_run_and_no_shorter_one_exists() -> None:
+    machine = SPEC_MUTANTS["returned_at_tail"].machine(QUICK["readers"])
+    violation = check(machine).violation
+    assert violation is not None
+    assert violation.properties == ("FifoOrder",)
+    state = machine.initial()
+    for found, after in violation.path[1:]:
+        assert found is not None
+        assert after in machine.apply(state, found)
+        state = after
+    # Every step that starts nearer to the beginning than the bad one keeps the property.
+    graph = explore(machine)
+    depths = {0: 0}
+    holds = STEPS["FifoOrder"].predicate
+    bad = set()
+    for source, found, target in graph.edges:
+        depths.setdefault(target, depths[source] + 1)
+        if not holds(machine.bounds, graph.states[source], found, graph.states[target]):
+            bad.add(depths[source] + 1)
+    assert min(bad) == len(violation.path) - 1
+
+
+def test_a_bad_state_ends_the_path_that_leads_to_it() -> None:
+    machine = SPEC_MUTANTS["mutual_wait_unnoticed"].machine(QUICK["writers"])
+    violation = check(machine).violation
+    assert violation is not None
+    assert violation.properties == ("NoSilentDeadlock",)
+    *_, last = violation.path
+    assert machine.labels(last.state)  # others may still come and go, but nobody is helped
+    assert len(last.state.tickets) == 2
+
+
+def test_a_violation_within_a_limit_counts_and_the_limit_is_named_otherwise() -> None:
+    machine = SPEC_MUTANTS["overwrite_sampleable"].machine(TINY)
+    assert check(machine, limits=Limits(states=20)).violation is not None
+    report = check(Machine(QUICK["writers"]), limits=Limits(states=20))
+    assert report.violation is None
+    assert report.graph.stopped == "beyond 20 states"
+
+
+def test_actions_are_counted_by_edges() -> None:
+    report = check(Machine(TINY))
+    assert sum(report.actions.values()) == report.graph.edge_count == 24
+    assert report.actions["Publish"] == 2
+    assert report.graph.edges == []
+
+
+def test_steps_stand_under_who_takes_them() -> None:
+    machine = Machine(QUICK["cancel"])
+    state = machine.initial()
+    path = explore(machine).path_to(0)
+    assert path_table(path).splitlines()[2].startswith("0    | initially")
+    (after,) = machine.apply(state, label("SetCancel(t1)"))
+    path = [path[0], path[0]._replace(label=label("SetCancel(t1)"), state=after)]
+    assert path_table(path).splitlines()[0] == "step | outside       | state"
+    assert path_table(path).splitlines()[-1] == "1    | SetCancel(t1) | cancelled = t1"
