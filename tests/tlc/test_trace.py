@@ -75,3 +75,52 @@ def test_a_value_that_cannot_be_read_is_shown_as_it_is() -> None:
 
 def test_no_trace_makes_no_table() -> None:
     assert counterexample(Report()) == ""
+
+
+def buffer_state(number: int, action: str, phase: str, filling: str, free: str) -> TraceState:
+    """Return a whole state of a buffer of one slot."""
+    slot = f'[stamp |-> 0, uses |-> 0, phase |-> "{phase}", pins |-> 0]'
+    return TraceState(
+        number,
+        action,
+        {
+            "slots": f"( 0 :> {slot} )",
+            "free": free,
+            "fresh": "0",
+            "filling": f"[p1 |-> {filling}]",
+            "tickets": "<<>>",
+            "holds": "<<>>",
+            "closing": '"open"',
+            "cancelled": "{}",
+            "n": "1",
+        },
+    )
+
+
+def test_states_of_a_buffer_are_shown_as_the_explorer_shows_them() -> None:
+    trace = [
+        buffer_state(1, "Initial predicate", "free", "<<>>", "<<0>>"),
+        buffer_state(2, "Arrive", "filling", "<<0>>", "<<>>"),
+    ]
+    assert counterexample(Report(trace=trace)).splitlines()[2:] == [
+        "0    | initially    | slots[0] = free",
+        "     |              | free = (0), 0 of them fresh",
+        "     |              | filling = -",
+        "     |              | tickets = -",
+        "     |              | holds = -",
+        "     |              | closing = open",
+        "     |              | cancelled = -",
+        "     |              | n = 1",
+        "1    | Arrive(p1,1) | slots[0] = filling",
+        "     |              | free = (), 0 of them fresh",
+        "     |              | filling = p1: (0)",
+    ]
+
+
+def test_a_faulty_state_that_is_none_of_a_buffer_is_shown_entry_by_entry() -> None:
+    trace = [
+        buffer_state(1, "Initial predicate", "free", "<<>>", "<<0>>"),
+        buffer_state(2, "BugArrive", "torn", "<<0>>", "<<>>"),
+    ]
+    shown = counterexample(Report(trace=trace))
+    assert "slots[0] = [stamp=0 uses=0 phase=torn pins=0]" in shown

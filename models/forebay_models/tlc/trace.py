@@ -1,14 +1,19 @@
 """Turns a counterexample of TLC into steps for a table.
 
 TLC names the action of a step but neither its parameters nor who takes it. Both are read off the
-step itself: the actor is the one whose ticket, slots or hold change, and the table shows each entry
-of a variable that changes, so that the parameters can be seen. This works for faulty actions too,
-which no specification knows.
+step itself: the actor is the one whose ticket, slots or hold change, and the table shows what
+changes, so that the parameters can be seen. This works for faulty actions too, which no
+specification knows. States of the buffer are shown as the explorer shows them, others entry by
+entry.
 """
 
 from collections.abc import Mapping, Sequence
 
+from forebay_spec.state import State
+
+from forebay_models.describe import describe
 from forebay_models.tables import Step, changes, steps_table
+from forebay_models.tlc.edges import BadGraph, to_state
 from forebay_models.tlc.messages import Report, TraceState
 from forebay_models.tlc.values import BadValue, Function, Value, parse, show
 
@@ -27,18 +32,36 @@ def counterexample(report: Report) -> str:
 
 def steps_of(trace: Sequence[TraceState]) -> list[Step]:
     """Return a step for each state; the first is the initial state."""
-    steps = []
-    before: Mapping[str, Value] | None = None
-    for state in trace:
-        after = {name: _parsed(text) for name, text in state.variables.items()}
-        if before is None:
-            steps.append(Step("initially", None, changes(None, _lines(after))))
-        else:
-            actor, parameters = _who(before, after)
-            label = f"{state.action}({','.join(parameters)})" if parameters else state.action
-            steps.append(Step(label, actor, changes(_lines(before), _lines(after))))
-        before = after
+    states = [{name: _parsed(text) for name, text in state.variables.items()} for state in trace]
+    shown = _as_buffer(states) or [_lines(state) for state in states]
+    steps = [Step("initially", None, changes(None, shown[0]))] if shown else []
+    for number in range(1, len(states)):
+        actor, parameters = _who(states[number - 1], states[number])
+        name = trace[number].action
+        label = f"{name}({','.join(parameters)})" if parameters else name
+        steps.append(Step(label, actor, changes(shown[number - 1], shown[number])))
     return steps
+
+
+def _as_buffer(states: Sequence[Mapping[str, Value]]) -> list[dict[str, str]] | None:
+    """Return the descriptions of the states if all of them are states of a buffer, else None.
+
+    TLC numbers the slots of a variable from 0, as a function, where a printed graph has a sequence.
+    """
+    descriptions = []
+    for state in states:
+        fields = {name: value for name, value in state.items() if name in State._fields}
+        slots = fields.get("slots")
+        if not isinstance(slots, Function):
+            return None
+        fields["slots"] = tuple(slots.get(number, ()) for number in range(len(slots)))
+        try:
+            description = describe(to_state(Function(fields)))
+        except BadGraph:
+            return None
+        rest = {name: value for name, value in state.items() if name not in State._fields}
+        descriptions.append({**description, **_lines(rest)})
+    return descriptions
 
 
 def _parsed(text: str) -> Value:
