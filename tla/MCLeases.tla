@@ -3,7 +3,7 @@
 (* buffer is emptied under them.                                              *)
 EXTENDS Graph, Witnesses, Bugs
 
-MCRequests == {<<"plain", 1, 1>>, <<"lease", 1, 1>>, <<"lease", 2, 2>>}
+MCRequests == {<<"lease", 1, 1>>, <<"lease", 2, 2>>}
 MCTokenOf == [x \in Actors |-> NoToken]
 
 \* For the full tier.

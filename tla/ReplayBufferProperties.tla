@@ -158,11 +158,18 @@ FifoSampling == [][
     SomebodyDraws => NoOlderWaits(Drawn.owner, "reader")
     ]_vars
 
-\* The oldest records are drawn first, and one that comes back is as old as before.
+\* The oldest records are drawn first.  Only Publish and a draw make a record younger,
+\* and one that comes back is as old as before.
 FifoOrder == [][
     Order = "fifo" =>
     /\ SomebodyDraws =>
           Drawn.slots = SubSeq(OldestFirst(Sampleable), 1, Len(Drawn.slots))
+    /\ \A s, other \in Slots :
+          LET lived == Live(s) /\ Live(other) /\ slots'[s].phase = "live"
+                       /\ slots'[other].phase = "live"
+              comesBack == \E h \in Holds : Return(h) /\ other \in PinnedBy(h + 1)
+          IN  lived /\ slots[s].stamp < slots[other].stamp =>
+                 slots'[s].stamp < slots'[other].stamp \/ SomebodyDraws \/ comesBack
     /\ \A h \in Holds : Return(h) =>
           \A i \in 1 .. Len(holds[h + 1].slots) : \A other \in Slots \ PinnedBy(h + 1) :
               LET s == holds[h + 1].slots[i]

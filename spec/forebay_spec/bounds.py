@@ -112,8 +112,7 @@ _QUICK = (
         readers=("c1",),
         write_sizes=(1, 2),
         requests=(_PLAIN_1, _PLAIN_2),
-        token_of=(("p1", "t1"),),
-        features=frozenset({"Abandon", "Fail", "Expire"}),
+        features=frozenset({"Abandon", "Expire"}),
         closings=_BOTH,
     ),
     Bounds(
@@ -132,8 +131,8 @@ _QUICK = (
         producers=("p1", "x1"),
         readers=("x1", "c1"),
         write_sizes=(1,),
-        requests=(_PLAIN_1, _LEASE_1, _LEASE_2),
-        features=frozenset({"Empty", "Expire"}),
+        requests=(_LEASE_1, _LEASE_2),
+        features=frozenset({"Empty"}),
     ),
     Bounds(
         name="random",
@@ -143,7 +142,7 @@ _QUICK = (
         producers=("p1",),
         readers=("c1", "c2"),
         write_sizes=(1, 2),
-        requests=(_PLAIN_1, _LEASE_2),
+        requests=(_PLAIN_1, _PLAIN_2),
         features=frozenset({"Fail", "Empty"}),
     ),
     Bounds(
@@ -152,9 +151,9 @@ _QUICK = (
         producers=("p1", "p2"),
         readers=("c1",),
         write_sizes=(1, 2),
-        requests=(_PLAIN_1, _LEASE_1),
+        requests=(_PLAIN_1,),
         token_of=(("p1", "t1"), ("p2", "t1"), ("c1", "t1")),
-        features=frozenset({"Abandon", "Expire", "Empty"}),
+        features=frozenset({"Expire", "Empty"}),
         closings=(Closing.DRAINING,),
     ),
     Bounds(
@@ -177,16 +176,25 @@ _FULL = (
         capacity=3,
         write_sizes=(1, 2, 3),
         requests=(_PLAIN_1, Request("plain", 3, 2)),
+        token_of=(("p1", "t1"),),
+        features=frozenset({"Abandon", "Fail", "Expire"}),
     ),
     replace(QUICK["readers"], capacity=3, requests=(_ONE_OF_2, Request("plain", 3, 3))),
-    replace(QUICK["leases"], capacity=3, write_sizes=(1, 2), requests=(_LEASE_1, _LEASE_2)),
+    replace(
+        QUICK["leases"], capacity=3, write_sizes=(1, 2), features=frozenset({"Empty", "Expire"})
+    ),
     replace(
         QUICK["random"],
         capacity=3,
         uses=1,
         requests=(_PLAIN_1, _PLAIN_2, Request("lease", 2, 1)),
     ),
-    replace(QUICK["cancel"], capacity=3),
+    replace(
+        QUICK["cancel"],
+        capacity=3,
+        requests=(_PLAIN_1, _LEASE_1),
+        features=frozenset({"Abandon", "Expire", "Empty"}),
+    ),
     replace(QUICK["liveness"], capacity=3, readers=("c1", "c2")),
 )
 FULL: Final[Mapping[str, Bounds]] = {

@@ -60,14 +60,14 @@ def test_the_graphs_about_mutual_waits_have_one_size_each() -> None:
 def test_actors_and_tokens_are_named_once() -> None:
     assert QUICK["leases"].actors == ("p1", "x1", "c1")
     assert QUICK["cancel"].tokens == ("t1",)
-    assert QUICK["writers"].token("p1") == "t1"
-    assert QUICK["writers"].token("p2") is None
+    assert QUICK["liveness"].token("p1") == "t1"
+    assert QUICK["liveness"].token("p2") is None
 
 
 def test_bounds_fit_on_a_line() -> None:
-    assert QUICK["writers"].line() == (
-        "C=2 N=1 fifo; producers p1 p2 write 1 2; readers c1 ask plain 1 1, plain 2 2; "
-        "tokens p1:t1; Abandon Expire Fail; close draining stopped"
+    assert QUICK["cancel"].line() == (
+        "C=2 N=1 fifo; producers p1 p2 write 1 2; readers c1 ask plain 1 1; "
+        "tokens p1:t1 p2:t1 c1:t1; Empty Expire; close draining"
     )
 
 

@@ -24,16 +24,14 @@ Progress = Callable[[str], None]
 # Which witnesses come up in which theme; the quick graph and the full one have the same.
 _WAITS = ("WriterWaitsThenAdmitted", "ReaderWaitsThenDraws")
 _LEASES = ("LeaseReturned", "OwnLeaseRefused", "DroppedWhileHeld", "MutualWaitFound")
-_CLOSES = ("CancelAfterAdmit", "PublishAfterClose", "SmallBehindLarge")
+_CLOSES = ("PublishAfterClose", "SmallBehindLarge")
 WITNESSES_OF: Final[Mapping[str, frozenset[str]]] = {
-    "writers": frozenset(
-        {*_WAITS, *_CLOSES, "MutualWaitFound", "DrawReturned", "ShortByDraining"},
-    ),
+    "writers": frozenset({*_WAITS, *_CLOSES, "MutualWaitFound", "ShortByDraining"}),
     "readers": frozenset({*_WAITS, "MutualWaitFound", "DrawReturned", "ShortByLeast"}),
     "leases": frozenset({*_WAITS, *_LEASES}),
-    "random": frozenset({*_WAITS, *_LEASES, "DrawReturned"}),
-    "cancel": frozenset({*_WAITS, *_LEASES, *_CLOSES}),
-    "liveness": frozenset({*_WAITS, *_CLOSES}),
+    "random": frozenset({*_WAITS, "DroppedWhileHeld", "MutualWaitFound", "DrawReturned"}),
+    "cancel": frozenset({*_WAITS, *_CLOSES, "DroppedWhileHeld", "CancelAfterAdmit"}),
+    "liveness": frozenset({*_WAITS, *_CLOSES, "CancelAfterAdmit"}),
 }
 
 
