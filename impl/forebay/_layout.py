@@ -78,8 +78,9 @@ NONE: Final = -1
 """A row number that names no row."""
 
 HELD_SHARE: Final = 4
-"""How often a record may be held at one time unless a limit says otherwise; the pool of held records
-takes 32 bytes for each time."""
+"""How often a record may be held at one time unless a limit says otherwise.
+
+The pool of held records takes 32 bytes for each time."""
 
 
 @dataclass(frozen=True, kw_only=True)
