@@ -62,6 +62,7 @@ def _checks(tier_name: str) -> dict[str, Check]:
         return lambda progress: explore_outcome(bounds, progress=progress)
 
     checks: dict[str, Check] = {name: graph(name) for name in tier(tier_name)}
-    checks[LIVENESS] = lambda progress: liveness_outcome(progress=progress)
+    liveness = tier(tier_name)["liveness"]
+    checks[LIVENESS] = lambda progress: liveness_outcome(liveness, progress=progress)
     checks[MUTUAL_WAIT] = lambda progress: mutual_wait_outcome(progress=progress)
     return checks
