@@ -265,16 +265,17 @@ Draw(c) ==
 Holds == 0 .. Capacity * UsesPerRecord - 1
 InState(h, state) == h < Len(holds) /\ holds[h + 1].state = state
 OnLease(h) == h < Len(holds) /\ OutOnLease(holds[h + 1])
-Gathers(h, state) ==
-    /\ InState(h, "gathering")
-    /\ holds' = [holds EXCEPT ![h + 1].state = state]
-    /\ UNCHANGED <<slots, free, fresh, filling, tickets, closing, cancelled>>
+NothingButHolds == UNCHANGED <<slots, free, fresh, filling, tickets, closing, cancelled>>
 
 \* The reader has gathered and transformed its rows, outside the lock.
-Ready(h) == Gathers(h, "ready")
+Ready(h) ==
+    /\ InState(h, "gathering")
+    /\ holds' = [holds EXCEPT ![h + 1].state = "ready"] /\ NothingButHolds
 
 \* The gather or the transform raised.
-Fail(h) == "Fail" \in Features /\ Gathers(h, "failed")
+Fail(h) ==
+    /\ "Fail" \in Features /\ InState(h, "gathering")
+    /\ holds' = [holds EXCEPT ![h + 1].state = "failed"] /\ NothingButHolds
 
 \* A hold ends: its slots become what After says, those in gone become free.
 EndHold(h, After(_), gone) ==

@@ -1,8 +1,8 @@
 """A bounded, consuming replay buffer whose producers wait instead of overwriting.
 
 The buffer is `BlockingReplayBuffer`; it keeps its records in a storage of this package, and its
-calls end with a result or with one of the errors below. Every decision that it takes is a function
-of `forebay_spec.kernel`, whose contracts are confirmed over all paths.
+calls end with a result or with one of the errors below. Its decisions are functions of
+`forebay_spec.kernel`, whose contracts are confirmed over all paths.
 """
 
 from forebay._buffer import BlockingReplayBuffer

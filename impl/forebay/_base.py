@@ -183,8 +183,8 @@ class BufferBase:
             NotImplementedError: always, since a buffer over this storage lives in one process.
         """
         raise NotImplementedError(
-            f"a buffer over {type(self._storage).__name__} lives in one process; construct it over "
-            f"a SharedStorage to use it from several"
+            f"a buffer over {type(self._storage).__name__} lives in one process; buffers over a "
+            f"SharedStorage, for several processes, are not built yet"
         )
 
     def append_transform(self, transform: Transform, *, invert: bool = False) -> None:

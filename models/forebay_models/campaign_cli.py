@@ -43,14 +43,19 @@ def stateful(
         Target, typer.Option(help="The implementation: local is the buffer on threads.")
     ] = Target.LOCAL,
     budget: Annotated[str, typer.Option(help="How long to search, such as 60s or 5m.")] = "60s",
-    seed: Annotated[int, typer.Option(min=0, help="Of all random choices.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Of all random choices: equal seeds give equal examples.")
+    ] = 0,
     steps: Annotated[int, typer.Option(min=1, help="Steps of an example.")] = 40,
     examples: Annotated[
         int | None, typer.Option(min=1, help="Stop after that many examples, not by the budget.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Take random steps of the specification and compare the state after each of them."""
+    """Take random steps of the specification and compare the state after each of them.
+
+    Example: `forebay campaign stateful --budget 5m --seed 7`
+    """
     seconds = None if examples is not None else budget_seconds(budget)
     outcome = run_stateful(
         target, seconds=seconds, seed=seed, steps=steps, examples=examples, full=as_json
@@ -110,7 +115,9 @@ def budget_seconds(text: str) -> float:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h)?\s*", text)
     seconds = 0.0 if match is None else float(match[1]) * _UNITS[match[2] or "s"]
     if not seconds:
-        raise typer.BadParameter(f"{text!r} is no time; write for example 60s, 5m or 1h")
+        raise typer.BadParameter(
+            f"{text!r} is no time; write for example 60s, 5m or 1h", param_hint="--budget"
+        )
     return seconds
 
 

@@ -52,6 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except KeyboardInterrupt:
+        print("forebay: interrupted", file=sys.stderr)
         return INTERRUPTED
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]

@@ -58,8 +58,8 @@ def test_actors_and_parameters_are_read_off_the_steps() -> None:
 def test_a_run_that_goes_on_for_ever_says_how() -> None:
     trace = [state(1, "Initial predicate"), state(2, "Arrive", filling="<<0>>")]
     assert counterexample(Report(trace=trace, loop=2)).endswith("and then nothing happens any more")
-    assert counterexample(Report(trace=trace, loop=1)).endswith(
-        "after which step 0 has come again, and so on for ever"
+    assert counterexample(Report(trace=trace, loop=1, loop_action="Publish")).endswith(
+        "then Publish leads back to the state after step 0, and so on for ever"
     )
 
 

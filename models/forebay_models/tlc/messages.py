@@ -47,7 +47,8 @@ class TraceState:
 class Report:
     """What TLC has said so far. `violated` is the kind of the violated property, as in a manifest;
     `property` is its name where TLC tells it. `loop` is the number of the state that the last one
-    of a temporal counterexample goes back to; a trace that stutters goes back to its last state.
+    of a temporal counterexample goes back to, and `loop_action` the action that leads there; a
+    trace that stutters goes back to its last state.
     """
 
     succeeded: bool = False
@@ -55,6 +56,7 @@ class Report:
     property: str | None = None
     trace: list[TraceState] = field(default_factory=list)
     loop: int | None = None
+    loop_action: str | None = None
     generated: int = 0
     distinct: int = 0
     depth: int = 0
@@ -120,6 +122,7 @@ class MessageReader:
         head, _, body = text.partition("\n")
         if back := _BACK.match(head):
             self.report.loop = int(back[2] or back[1])
+            self.report.loop_action = back[3]
         elif state := _STATE.match(head):
             if state[3]:
                 self.report.loop = int(state[1]) - 1

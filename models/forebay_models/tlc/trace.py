@@ -27,7 +27,8 @@ def counterexample(report: Report) -> str:
         return table
     if report.loop == report.trace[-1].number:
         return f"{table}\nand then nothing happens any more"
-    return f"{table}\nafter which step {report.loop - 1} has come again, and so on for ever"
+    action, again = report.loop_action or "one more step", report.loop - 1
+    return f"{table}\nthen {action} leads back to the state after step {again}, and so on for ever"
 
 
 def steps_of(trace: Sequence[TraceState]) -> list[Step]:
@@ -89,7 +90,7 @@ def _who(
     """Return the actor of a step and what of its parameters can be told.
 
     A new ticket or hold tells the sizes of the call; a hold that changes or leaves is named by its
-    position. A step that changes nothing of any actor belongs to none.
+    position. A step that changes nothing of any actor belongs to none: closing, setting a flag.
     """
     tickets_before, tickets = _records(before, "tickets"), _records(after, "tickets")
     holds_before, holds = _records(before, "holds"), _records(after, "holds")
@@ -114,6 +115,11 @@ def _who(
             if batch != old_batch:
                 size = (show(len(batch)),) if isinstance(batch, tuple) and batch else ()
                 return str(actor), (str(actor), *size)
+    if before.get("closing") != after.get("closing"):
+        return None, (str(after.get("closing")),)
+    flags_before, flags = before.get("cancelled"), after.get("cancelled")
+    if isinstance(flags_before, frozenset) and isinstance(flags, frozenset):
+        return None, tuple(str(token) for token in flags - flags_before)
     return None, ()
 
 
