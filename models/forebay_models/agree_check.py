@@ -118,6 +118,8 @@ def _check(
             result = runner.run(run, take=take)
         except BadGraph as error:
             return ended(Verdict.COULD_NOT_RUN, f"TLC printed what cannot be read: {error}")
+        except OSError as error:
+            return ended(Verdict.COULD_NOT_RUN, str(error))
         judged = judge(run, result, bounds=bounds.line())
         if judged.verdict is not Verdict.HOLDS:
             return ended(judged.verdict, judged.detail)

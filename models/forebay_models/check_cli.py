@@ -28,7 +28,7 @@ class Tier(StrEnum):
 
 TierOption = Annotated[
     Tier,
-    typer.Option(help="The bounds: quick takes a few minutes, full takes hours and includes it."),
+    typer.Option(help="The bounds: quick takes minutes; full is wider and takes an hour or more."),
 ]
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else.")

@@ -63,8 +63,12 @@ def _check(
 
     def check(runner: TlcRunner) -> Outcome:
         observer.begins(name)
-        result = runner.run(run, progress=progress)
-        outcome = judge(run, result, bounds=bounds_of(run, directory), show=show)
+        try:
+            result = runner.run(run, progress=progress)
+        except OSError as error:
+            outcome = could_not_run(name, error)
+        else:
+            outcome = judge(run, result, bounds=bounds_of(run, directory), show=show)
         observer.ends(name, outcome)
         return outcome
 

@@ -106,6 +106,7 @@ def reader_verdict(
     post: _ == Verdict.SHUT_DOWN or closing != Closing.STOPPED
     post: _ != Verdict.SHUT_DOWN or closing != Closing.OPEN
     post: _ != Verdict.SHUT_DOWN or closing == Closing.STOPPED or sampleable + filling == 0
+    post: _ == Verdict.SHUT_DOWN or cancelled or closing == Closing.OPEN or sampleable + filling > 0
     post: (_ == Verdict.CANCELLED) == (closing != Closing.STOPPED and cancelled)
     post: _ != Verdict.SERVE or (head and sampleable >= 1 and not restoring and not cancelled)
     post: _ != Verdict.SERVE or sampleable >= m or (closing == Closing.DRAINING and filling == 0)
@@ -190,6 +191,7 @@ def mutual_wait(
 
     pre: n >= 0 and m >= 0 and free >= 0 and sampleable >= 0 and filling >= 0 and busy_holds >= 0
     post: not _ or (closing == Closing.OPEN and filling == 0 and busy_holds == 0 and not restoring)
+    post: not _ or not cancelled_head
     post: not _ or n + m >= 1
     post: not _ or n == 0 or n > free
     post: not _ or m == 0 or m > sampleable
@@ -229,6 +231,7 @@ def lease_blocks(phase: Phase, uses: int, limit: int, pins: int, own: int) -> bo
     pre: limit >= 1 and 0 <= uses <= limit and 0 <= own <= pins
     post: not _ or own >= 1
     post: not _ or phase == Phase.DROPPED or (phase == Phase.LIVE and uses == limit)
+    post: not _ or phase == Phase.DROPPED or pins == own
     """
     if own == 0:
         return False

@@ -138,4 +138,4 @@ def test_an_error_inside_the_adapter_is_a_complaint_too() -> None:
         raise RuntimeError("the lease has ended already")
 
     failure = found(at(ASK, breaks))
-    assert failure.what == ("the step raised RuntimeError: the lease has ended already",)
+    assert failure.what == ("RuntimeError was raised: the lease has ended already",)

@@ -17,10 +17,13 @@ def crew() -> Iterator[Crew]:
     assert made.end()[1] == []
 
 
-def sleep_once(crew: Crew) -> None:
+def sleep_once(crew: Crew, deadline: float | None = None) -> None:
     """What a waiting call does: read the sequence, look, sleep, pass a point."""
     monitor = crew.monitor
-    monitor.wait(monitor.sequence(), None)
+    seen = monitor.sequence()
+    with monitor.section():
+        pass
+    monitor.wait(seen, deadline)
     monitor.point("woken")
 
 
@@ -66,24 +69,44 @@ def test_a_change_between_the_decision_and_the_sleep_is_not_overslept(crew: Crew
     assert crew.lie_down("c1") == Parked("woken")
 
 
-def test_rousing_wakes_sleepers_and_leaves_the_sequence(crew: Crew) -> None:
+def test_rousing_wakes_one_sleeper_and_leaves_the_sequence(crew: Crew) -> None:
     for name in ("p1", "c1"):
         crew.start(name, lambda: sleep_once(crew), frozenset({"woken"}))
     before = crew.monitor.sequence()
     assert crew.rouse("c1") == Parked("woken")
-    assert crew.where("p1") == Parked("woken")
+    assert crew.where("p1") == Asleep(before)
     assert crew.monitor.sequence() == before
+
+
+def test_a_sequence_that_is_read_after_looking_is_a_lost_wakeup(crew: Crew) -> None:
+    def hasty() -> None:
+        with crew.monitor.section():
+            pass
+        crew.monitor.wait(crew.monitor.sequence(), None)
+
+    stop = crew.start("c1", hasty)
+    assert isinstance(stop, Ended)
+    assert isinstance(stop.error, LostWakeup)
+
+
+@pytest.mark.parametrize("deadline", [None, 6.0])
+def test_a_sleep_that_would_outlast_its_deadline_is_a_lost_wakeup(
+    crew: Crew, deadline: float | None
+) -> None:
+    crew.start("c1", lambda: sleep_once(crew, deadline), frozenset({"woken"}))
+    with pytest.raises(LostWakeup, match="c1's deadline has passed"):
+        crew.rouse("c1", ahead=5.0)
 
 
 def test_only_the_clock_of_one_thread_is_put_forward(crew: Crew) -> None:
     def late() -> float:
-        sleep_once(crew)
+        sleep_once(crew, deadline=4.0)
         return crew.monitor.clock()
 
     for name in ("p1", "c1"):
         crew.start(name, late)
     assert crew.rouse("c1", ahead=5.0) == Ended(5.0)
-    assert crew.where("p1") == Ended(0.0)
+    assert crew.rouse("p1") == Ended(0.0)
 
 
 def test_a_bell_that_is_not_rung_is_a_lost_wakeup(

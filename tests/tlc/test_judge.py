@@ -139,6 +139,20 @@ def test_an_end_without_a_word_of_success_is_no_pass() -> None:
     assert outcome.verdict is Verdict.COULD_NOT_RUN
 
 
+@pytest.mark.parametrize("code", [10, 11, 12, 13])
+def test_a_code_of_a_violation_without_a_violation_is_no_pass(code: int) -> None:
+    result = Result(code, Report(), frozenset(), 1.5)
+    assert judged(run_of(), result).verdict is Verdict.COULD_NOT_RUN
+
+
+def test_a_violation_under_another_code_is_no_pass() -> None:
+    stored = failure("door_invariant")
+    for code in (0, 11, 13):
+        result = Result(code, stored.report, frozenset(), 1.5)
+        outcome = judged(run_of("invariant", stored.report.property), result)
+        assert outcome.verdict is Verdict.COULD_NOT_RUN
+
+
 def test_the_bound_on_mutual_waits_is_compared_in_both_directions() -> None:
     # C = 3: n + k > C + gcd(n, k) for (2, 3) and (3, 2) alone.
     assert bound_complaints(3, {(3, 2, 3), (3, 3, 2)}) == []

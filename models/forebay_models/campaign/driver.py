@@ -131,23 +131,19 @@ class Driver:
         allowed = self._machine.apply(before, label)
         self._steps.append(Taken(label, manner, actor_of(before, label), None))
         try:
-            seen = self._apply(label, manner, allowed)
+            seen = self._adapter.apply(label, manner)
             after = self._judge(before, label, manner, allowed, seen)
             self._enter(after)
             self._rest(after)
         except (Mismatch, Stuck, LostWakeup) as error:
             raise self.divergence([str(error)], allowed) from error
-        self._steps[-1] = self._steps[-1]._replace(after=after)
-        self._count(before, label, manner, after)
-
-    def _apply(self, label: Label, manner: str, allowed: tuple[State, ...]) -> Observation:
-        try:
-            return self._adapter.apply(label, manner)
-        except (Mismatch, Stuck, LostWakeup):
+        except Divergence:
             raise
         except Exception as error:
-            wrong = f"the step raised {type(error).__name__}: {error}"
+            wrong = f"{type(error).__name__} was raised: {error}"
             raise self.divergence([wrong], allowed) from error
+        self._steps[-1] = self._steps[-1]._replace(after=after)
+        self._count(before, label, manner, after)
 
     def _judge(
         self,
@@ -172,6 +168,8 @@ class Driver:
             if state != (after if changed else before):
                 wrong.append("the step is not one critical section: a state between was seen")
                 raise self.divergence(wrong, allowed, state)
+        if len(seen.between) > 1:
+            wrong.append(f"the step took {len(seen.between)} critical sections instead of one")
         wrong += self._accounts.book(before, label, manner, after, seen)
         wrong += [
             f"{name} does not hold: {invariant.sentence}"

@@ -18,7 +18,7 @@ from forebay_spec.actions import ACTIONS, Label
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from forebay_models.adapters.adapter import MANNERS, USUAL, Adapter, Mismatch
+from forebay_models.adapters.adapter import MANNERS, USUAL, Adapter
 from forebay_models.adapters.records import STORAGES
 from forebay_models.campaign.driver import Divergence, Driver
 from forebay_models.campaign.session import Session
@@ -70,7 +70,11 @@ class Walk(RuleBasedStateMachine):
     def start(self, setting: Setting, without: frozenset[str], calm: int) -> None:
         """Start a buffer."""
         self._without, self._calm = without, calm
-        self._adapter, self._driver = self.session.drive(setting)
+        try:
+            self._adapter, self._driver = self.session.drive(setting)
+        except Exception as error:
+            self.session.broken = error
+            raise
 
     def labels(self, action: str) -> tuple[Label, ...]:
         """Return the steps of an action that this run takes now."""
@@ -105,7 +109,7 @@ class Walk(RuleBasedStateMachine):
             return
         try:
             self._adapter.close()
-        except Mismatch as error:
+        except Exception as error:
             if self._failed or self._driver is None:
                 return
             failure = self._driver.divergence([str(error)])

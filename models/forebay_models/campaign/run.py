@@ -57,6 +57,8 @@ def run(session: Session, *, seed_number: int, steps: int = STEPS) -> None:
                 session.flaky = True
             if session.end is not None:
                 raise session.end
+            if session.broken is not None:
+                raise session.broken
             number += 1
         session.shorten()
 

@@ -51,6 +51,7 @@ class Session:
         self.failed_example = 0
         self.flaky = False
         self.end: SystemExit | None = None
+        self.broken: Exception | None = None
         self._start = start
         self._seconds = seconds
         self._examples = examples

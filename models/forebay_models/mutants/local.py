@@ -15,12 +15,14 @@ from unittest.mock import patch
 
 import forebay._ledger
 import forebay._rules
+import forebay._stats
 import numpy as np
 from forebay import BlockingReplayBuffer
 from forebay import _layout as at
 from forebay._actions import Actions
 from forebay._batches import HoldState
 from forebay._calls import BATCH, TICKET, Call
+from forebay._core import Core
 from forebay._free import FreeOrder
 from forebay._layout import NONE
 from forebay._ledger import Ledger
@@ -144,6 +146,62 @@ def _set_cancel_silently(self: Actions, token: int) -> None:
 )
 def _oversleep(self: ThreadMonitor, seen: int, deadline: float | None) -> None:
     _wait(self, self._sequence, deadline)
+
+
+@_mutant(
+    "sequence_read_after_decision",
+    Core,
+    "_await",
+    "the sequence that a call waits on is read after it has decided to wait",
+)
+def _decide_and_read(self: Core, call: Call, label: str) -> None:
+    self.monitor.point(label)
+    verdict = self.arrive(call) if call.kind is Kind.WRITE else self.ask(call)
+    while verdict is Verdict.WAIT:
+        self._sleep(call, self.monitor.sequence())
+        self.monitor.point("woken")
+        verdict = self.look_again(call)
+    if verdict is not Verdict.SERVE:
+        raise self.error(call, verdict)
+
+
+@_mutant(
+    "expiry_wakes_nobody",
+    Actions,
+    "look_again",
+    "a head that expires does not wake those behind it",
+)
+def _expire_silently(self: Actions, call: Call) -> Verdict:
+    with self.section:
+        verdict = self.rules.verdict(call)
+        if verdict is Verdict.WAIT:
+            return verdict
+        if verdict is Verdict.SERVE:
+            self._serve(call)
+        else:
+            self.ledger.leave(call, self._counter(call, verdict))
+        others = verdict is not Verdict.TIMEOUT and self.anybody_waits()
+    self.hand_on(others)
+    return verdict
+
+
+@_mutant("deadline_overslept", Core, "_until", "a call sleeps on though its deadline passes")
+def _until_woken(self: Core, call: Call) -> float | None:
+    return None
+
+
+@_mutant(
+    "two_sections", Actions, "publish", "publishing counts its records in a second critical section"
+)
+def _publish_and_count(self: Actions, call: Call) -> None:
+    _publish(self, call)
+    with self.section:
+        pass
+
+
+@_mutant("stats_raise", forebay._stats, "BufferStats", "asking for statistics raises an error")
+def _no_stats(**counts: int) -> None:
+    raise KeyError("planted")
 
 
 @_mutant(

@@ -79,6 +79,8 @@ class Seat:
         seen: the sequence that it wants to differ while it is asleep.
         bell: what it waits for while it is asleep.
         bell_sequence: the monitor's sequence when it went to sleep.
+        deadline: the time on its clock at which its sleep ends by itself, or None for never.
+        looked: whether it has been in a critical section since it last read the sequence.
     """
 
     name: str
@@ -89,6 +91,8 @@ class Seat:
     gate: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     seen: int = 0
     bell: "threading.Lock | None" = None
+    deadline: float | None = None
+    looked: bool = False
     bell_sequence: int = 0
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeVar
 
 from forebay_models.stepping.board import PATIENCE, Board, Calls, Ended, Parked, Stop
-from forebay_models.stepping.monitor import DOZING, SteppedMonitor
+from forebay_models.stepping.monitor import DOZING, LostWakeup, SteppedMonitor
 from forebay_models.stepping.worker import Worker
 
 OUTSIDE: Final = "outside"
@@ -63,15 +63,21 @@ class Crew:
         return self.go_on(name, self._workers[name].seat.stops - {DOZING})
 
     def rouse(self, name: str, ahead: float = 0.0) -> Stop:
-        """Wake all sleepers for no reason, with one thread's clock put forward; returns its stop.
+        """Wake a thread for no reason, with its clock put forward; returns its stop.
 
         Args:
-            name: that thread.
-            ahead: seconds.
+            name: the thread.
+            ahead: seconds; if there are any, its sleep has to end by itself within them.
         """
         self.lie_down(name)
-        self._workers[name].seat.ahead += ahead
-        self.monitor.rouse()
+        seat = self._workers[name].seat
+        seat.ahead += ahead
+        if ahead and (seat.deadline is None or seat.deadline > self.monitor.time_of(seat)):
+            raise LostWakeup(
+                f"lost wake-up: {name}'s deadline has passed, but it would sleep until "
+                f"{seat.deadline}"
+            )
+        self.monitor.rouse(seat)
         return self.where(name)
 
     def outside(self, call: Callable[[], T], name: str = OUTSIDE) -> T:

@@ -43,12 +43,26 @@ class SteppedMonitor(ThreadMonitor):
         if self.at_leave is not None:
             self.at_leave()
         super().leave()
+        seat = self._board.seat()
+        if seat is not None:
+            seat.looked = True
+
+    def sequence(self) -> int:
+        seat = self._board.seat()
+        if seat is not None:
+            seat.looked = False
+        return super().sequence()
 
     def wait(self, seen: int, deadline: float | None) -> None:
         seat = self._board.seat()
         if seat is None:
             super().wait(seen, deadline)
             return
+        if not seat.looked:
+            raise LostWakeup(
+                f"lost wake-up: {seat.name} has read the sequence after it looked at the conditions"
+            )
+        seat.deadline = deadline
         self._board.pass_point(seat, DOZING)
         if self._board.released:
             raise Released
@@ -63,7 +77,11 @@ class SteppedMonitor(ThreadMonitor):
 
     def clock(self) -> float:
         seat = self._board.seat()
-        return self._time if seat is None else self._time + seat.ahead
+        return self._time if seat is None else self.time_of(seat)
+
+    def time_of(self, seat: Seat) -> float:
+        """Return the time on a thread's clock."""
+        return self._time + seat.ahead
 
     def point(self, label: str) -> None:
         seat = self._board.seat()
@@ -85,15 +103,15 @@ class SteppedMonitor(ThreadMonitor):
             )
         return stop
 
-    def rouse(self) -> None:
-        """Wake every sleeper for no reason: the sequence stays as it is."""
+    def rouse(self, sleeper: Seat | None = None) -> None:
+        """Wake one sleeper, or every one, for no reason: the sequence stays as it is."""
         with self._board.changed:
-            while self._sleepers:
-                bell = self._sleepers.popleft()
-                for seat in self._board.seats():
-                    if seat.bell is bell:
-                        seat.stop = None
-                bell.release()
+            for seat in self._board.seats():
+                bell = seat.bell
+                if sleeper in (None, seat) and bell is not None and bell in self._sleepers:
+                    self._sleepers.remove(bell)
+                    seat.stop = None
+                    bell.release()
 
     def release_all(self) -> None:
         """Drive nobody any more; calls that wait end with `Released`, the others go on."""
@@ -106,7 +124,7 @@ class SteppedMonitor(ThreadMonitor):
         if seat is None:
             return
         with self._board.changed:
-            seat.bell, seat.bell_sequence = bell, self.sequence()
+            seat.bell, seat.bell_sequence = bell, self._sequence
             seat.stop = Asleep(seat.seen)
             self._board.changed.notify_all()
             if self._board.released:

@@ -14,7 +14,14 @@ from forebay_models.tlc.runner import Result
 from forebay_models.tlc.trace import counterexample
 from forebay_models.tlc.values import BadValue, Value, parse, unquote
 
-_VIOLATION_CODES = (10, 11, 12, 13)  # assumption, deadlock, invariant, temporal or action property
+# TLC's exit codes and the kinds of violation that they go with.
+_KINDS = {
+    0: (None,),
+    10: ("assumption",),
+    11: ("deadlock",),
+    12: ("invariant",),
+    13: ("action", "temporal"),
+}
 
 
 def judge(run: Run, result: Result, *, bounds: str, show: bool = False) -> Outcome:
@@ -34,9 +41,9 @@ def judge(run: Run, result: Result, *, bounds: str, show: bool = False) -> Outco
             detail=detail,
         )
 
-    if result.exit_code not in (0, *_VIOLATION_CODES) or report.errors:
-        return outcome(Verdict.COULD_NOT_RUN, _trouble(run, result))
-    if result.exit_code == 0 and not report.succeeded:
+    finished = report.succeeded == (result.exit_code == 0)
+    consistent = report.violated in _KINDS.get(result.exit_code, ())
+    if report.errors or not finished or not consistent:
         return outcome(Verdict.COULD_NOT_RUN, _trouble(run, result))
 
     if report.violated is not None:
