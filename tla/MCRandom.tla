@@ -3,7 +3,7 @@
 (* Emptied under the readers, and gathers fail.                               *)
 EXTENDS Graph, Witnesses, Bugs
 
-MCRequests == {<<"plain", 1, 1>>, <<"plain", 2, 2>>}
+MCRequests == {<<"plain", 1, 1>>, <<"lease", 2, 2>>}
 MCTokenOf == [x \in Actors |-> NoToken]
 
 \* For the full tier.

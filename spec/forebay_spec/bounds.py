@@ -112,8 +112,9 @@ _QUICK = (
         readers=("c1",),
         write_sizes=(1, 2),
         requests=(_PLAIN_1, _PLAIN_2),
+        token_of=(("p1", "t1"),),
         features=frozenset({"Abandon", "Expire"}),
-        closings=_BOTH,
+        closings=(Closing.DRAINING,),
     ),
     Bounds(
         name="readers",
@@ -133,6 +134,7 @@ _QUICK = (
         write_sizes=(1,),
         requests=(_LEASE_1, _LEASE_2),
         features=frozenset({"Empty"}),
+        closings=(Closing.DRAINING,),
     ),
     Bounds(
         name="random",
@@ -142,8 +144,8 @@ _QUICK = (
         producers=("p1",),
         readers=("c1", "c2"),
         write_sizes=(1, 2),
-        requests=(_PLAIN_1, _PLAIN_2),
-        features=frozenset({"Fail", "Empty"}),
+        requests=(_PLAIN_1, _LEASE_2),
+        features=frozenset({"Fail"}),
     ),
     Bounds(
         name="cancel",

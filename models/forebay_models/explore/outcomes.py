@@ -26,10 +26,14 @@ _WAITS = ("WriterWaitsThenAdmitted", "ReaderWaitsThenDraws")
 _LEASES = ("LeaseReturned", "OwnLeaseRefused", "DroppedWhileHeld", "MutualWaitFound")
 _CLOSES = ("PublishAfterClose", "SmallBehindLarge")
 WITNESSES_OF: Final[Mapping[str, frozenset[str]]] = {
-    "writers": frozenset({*_WAITS, *_CLOSES, "MutualWaitFound", "ShortByDraining"}),
+    "writers": frozenset(
+        {*_WAITS, *_CLOSES, "MutualWaitFound", "ShortByDraining", "CancelAfterAdmit"}
+    ),
     "readers": frozenset({*_WAITS, "MutualWaitFound", "DrawReturned", "ShortByLeast"}),
-    "leases": frozenset({*_WAITS, *_LEASES}),
-    "random": frozenset({*_WAITS, "DroppedWhileHeld", "MutualWaitFound", "DrawReturned"}),
+    "leases": frozenset({*_WAITS, *_LEASES, "PublishAfterClose", "ShortByDraining"}),
+    "random": frozenset(
+        {*_WAITS, "MutualWaitFound", "DrawReturned", "LeaseReturned", "OwnLeaseRefused"}
+    ),
     "cancel": frozenset({*_WAITS, *_CLOSES, "DroppedWhileHeld", "CancelAfterAdmit"}),
     "liveness": frozenset({*_WAITS, *_CLOSES, "CancelAfterAdmit"}),
 }
