@@ -165,26 +165,6 @@ def _decide_and_read(self: Core, call: Call, label: str) -> None:
         raise self.error(call, verdict)
 
 
-@_mutant(
-    "expiry_wakes_nobody",
-    Actions,
-    "look_again",
-    "a head that expires does not wake those behind it",
-)
-def _expire_silently(self: Actions, call: Call) -> Verdict:
-    with self.section:
-        verdict = self.rules.verdict(call)
-        if verdict is Verdict.WAIT:
-            return verdict
-        if verdict is Verdict.SERVE:
-            self._serve(call)
-        else:
-            self.ledger.leave(call, self._counter(call, verdict))
-        others = verdict is not Verdict.TIMEOUT and self.anybody_waits()
-    self.hand_on(others)
-    return verdict
-
-
 @_mutant("deadline_overslept", Core, "_until", "a call sleeps on though its deadline passes")
 def _until_woken(self: Core, call: Call) -> float | None:
     return None
