@@ -10,7 +10,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from forebay._calls import Call
 from forebay._core import Core
@@ -28,23 +28,24 @@ async def run(core: Core, call: Call, work: Callable[[], T], finish: Callable[[]
         finish: the last action, one critical section.
     """
     loop = asyncio.get_running_loop()
-    done: asyncio.Future[T] = loop.create_future()
+    # The outcome travels as a value: a future cannot carry every exception (no StopIteration).
+    done: asyncio.Future[Callable[[], T]] = loop.create_future()
 
     def body() -> None:
-        tell: Callable[[], None]
+        outcome: Callable[[], T]
         try:
-            tell = partial(done.set_result, work())
+            outcome = partial(_give, work())
         except BaseException as error:
-            tell = partial(done.set_exception, error)
+            outcome = partial(_raise, error)
         try:
-            loop.call_soon_threadsafe(tell)
+            loop.call_soon_threadsafe(done.set_result, outcome)
         except RuntimeError:  # the loop is closed: nobody is left to finish the call
             core.settle(call)
 
     threading.Thread(target=body, name="forebay-async", daemon=True).start()
     try:
         await asyncio.wait({done})
-        result = done.result()
+        result = done.result()()
         finish()
     except BaseException:
         await _stop(core, call, done)
@@ -52,7 +53,7 @@ async def run(core: Core, call: Call, work: Callable[[], T], finish: Callable[[]
     return result
 
 
-async def _stop(core: Core, call: Call, done: "asyncio.Future[T]") -> None:
+async def _stop(core: Core, call: Call, done: "asyncio.Future[Callable[[], T]]") -> None:
     """End a call whose task was cancelled, and wait until its thread has nothing to do with it."""
     core.stop(call)
     while not done.done():
@@ -60,6 +61,14 @@ async def _stop(core: Core, call: Call, done: "asyncio.Future[T]") -> None:
             await asyncio.wait({done})
         except asyncio.CancelledError:
             continue  # the task ends with the first cancellation as soon as the thread is done
-    if not done.cancelled():
-        done.exception()
     core.settle(call)
+
+
+def _give(value: T) -> T:
+    return value
+
+
+def _raise(error: BaseException) -> NoReturn:
+    if isinstance(error, StopIteration):  # a coroutine cannot raise it either
+        raise RuntimeError(f"a call raised {error!r}") from error
+    raise error

@@ -11,8 +11,9 @@ import torch
 
 from forebay._aio import run
 from forebay._base import Batch, BufferBase
-from forebay._calls import Call, Event
+from forebay._calls import BATCH, Call, Event
 from forebay._errors import MutualWait, SampleTimeout, ShutDown
+from forebay._layout import NONE
 from forebay._lease import Lease, as_index
 from forebay._records import Rows
 from forebay._stores import Ints
@@ -118,14 +119,16 @@ class BlockingReplayBuffer(BufferBase):
         core = self._core
         call = self._call(Kind.WRITE, 1, 1, timeout, cancel_event, core.task_actor())
 
-        def fill() -> bool:
+        def fill() -> None:
             rows = self._rows(call, batch, cast)
-            if rows is None:
-                return False
-            core.fill(call, lambda slots: self._storage.write(slots, rows))
-            return True
+            if rows is not None:
+                core.fill(call, lambda slots: self._storage.write(slots, rows))
 
-        await run(core, call, fill, lambda: core.publish(call))
+        def publish() -> None:
+            if call.places[BATCH] != NONE:  # there was something to write
+                core.publish(call)
+
+        await run(core, call, fill, publish)
         return as_index(call.slots)
 
     def writer(

@@ -142,12 +142,12 @@ class Core(Actions):
         try:
             verdict = Verdict.WAIT
             while verdict is Verdict.WAIT:
+                seen = self.monitor.sequence()
                 self.reclaim()
                 self._poll(call)
-                seen = self.monitor.sequence()
                 verdict = self.watch(call, watching)
                 if verdict is Verdict.WAIT:
-                    self.monitor.wait(seen, self._until(call))
+                    self._sleep(call, seen)
         finally:
             self.stop_watching(watching)
         if verdict is Verdict.SERVE or verdict is Verdict.TIMEOUT:
@@ -156,6 +156,7 @@ class Core(Actions):
 
     def check(self, call: Call) -> None:
         """Raise what a write of nothing raises: Cancelled, ShutDown or PeerLost."""
+        self.reclaim()
         self._poll(call)
         self.check_open(call)
 
@@ -209,16 +210,16 @@ class Core(Actions):
     def _await(self, call: Call, label: str) -> None:
         """Bring a call from its arrival to where it is served, or raise."""
         self.monitor.point(label)
+        seen = self.monitor.sequence()
         self.reclaim()
         self._poll(call)
-        seen = self.monitor.sequence()
         verdict = self.arrive(call) if call.kind is Kind.WRITE else self.ask(call)
         while verdict is Verdict.WAIT:
             self._sleep(call, seen)
             self.monitor.point("woken")
+            seen = self.monitor.sequence()
             self.reclaim()
             self._poll(call)
-            seen = self.monitor.sequence()
             verdict = self.look_again(call)
         if verdict is not Verdict.SERVE:
             raise self.error(call, verdict)

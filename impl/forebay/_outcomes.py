@@ -1,8 +1,5 @@
 """The error for each outcome of a call that was not served."""
 
-from math import gcd
-from typing import Final
-
 from forebay_spec.kernel import Verdict
 
 from forebay._calls import Call
@@ -17,9 +14,6 @@ from forebay._errors import (
 )
 from forebay._ledger import Ledger
 from forebay._tickets import Kind
-
-COUNTED: Final = (Verdict.SHUT_DOWN, Verdict.CANCELLED, Verdict.MUTUAL_WAIT, Verdict.TIMEOUT)
-"""The verdicts that end a call without serving it."""
 
 
 def wanted(call: Call) -> str:
@@ -95,7 +89,7 @@ def _mutual_wait(call: Call, ledger: Ledger) -> MutualWait:
         return MutualWait(
             f"a writer of {_records(n)} and a reader of {_records(m)} wait for each other in a "
             f"capacity of {capacity}, so {wanted(call)} gave way; a capacity of "
-            f"{n + m - gcd(n, m)} would do for these sizes"
+            f"{n + m - 1} would do for these two"
         )
     return MutualWait(
         f"{wanted(call)} gave way: every slot is kept by leases of threads that wait themselves; "

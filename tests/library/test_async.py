@@ -54,9 +54,21 @@ def test_asynchronous_calls_write_and_read() -> None:
         assert (await buffer.extend_async([1, 2, 3])).tolist() == [0, 1, 2]
         assert await buffer.sample_async(2) == [1, 2]
         assert await buffer.sample_async(3, at_least=1) == [3]
+        before = snapshot(buffer)
         assert (await buffer.extend_async([])).tolist() == []
+        assert snapshot(buffer) == before
+        assert_consistent(buffer)
 
     run(body)
+
+
+def test_a_batch_that_a_transform_drops_is_a_no_op_for_asyncio_too() -> None:
+    buffer = make(4, write_transform=lambda batch: None)
+    before = snapshot(buffer)
+    assert asyncio.run(buffer.extend_async([1, 2])).tolist() == []
+    assert snapshot(buffer) == before
+    assert buffer.stats().admitted_batches == 0
+    assert_consistent(buffer)
 
 
 def test_asynchronous_calls_wait_without_blocking_the_loop() -> None:
@@ -237,3 +249,18 @@ def test_a_loop_that_ends_leaves_no_trace() -> None:
     assert buffer.stats().waiting_readers == 0
     buffer.extend([1])
     assert buffer.sample(1) == [1]
+
+
+def test_a_transform_that_raises_stop_iteration_ends_the_call() -> None:
+    def exhausted(batch: object) -> object:
+        raise StopIteration
+
+    async def body() -> None:
+        buffer = make(2, transform=exhausted)
+        await buffer.extend_async([1])
+        with pytest.raises(RuntimeError, match="StopIteration"):
+            await asyncio.wait_for(buffer.sample_async(1), 30)
+        assert len(buffer) == 1
+        assert_consistent(buffer)
+
+    asyncio.run(body())

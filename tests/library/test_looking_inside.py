@@ -193,3 +193,19 @@ def test_the_stall_warning_can_be_turned_off(caplog: pytest.LogCaptureFixture) -
         buffer.extend([1])
         result(reading)
     assert caplog.records == []
+
+
+def test_an_observer_that_waits_too_long_is_reported_once_and_sleeps_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    stage = Stage()
+    buffer = make(4, stage, stall_warning=30.0)
+    with caplog.at_level(logging.WARNING, logger="forebay"), patience() as start:
+        waiting = start(lambda: buffer.wait_until_sampleable(1))
+        for _ in range(3):
+            stage.await_sleepers(1)
+            stage.advance(40)
+        stage.await_sleepers(1)
+        buffer.extend([1])
+        assert result(waiting) is True
+    assert len(caplog.records) == 1
