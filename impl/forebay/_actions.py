@@ -9,7 +9,7 @@ stores, so they need no section.
 import sys
 from collections.abc import Callable
 from types import FrameType
-from typing import Final
+from typing import Final, TypeVar
 
 from forebay_spec.kernel import Closing, Verdict
 
@@ -24,11 +24,14 @@ from forebay._rules import Rules
 from forebay._stores import commit
 from forebay._tickets import Kind
 
+T = TypeVar("T")
+
 
 def inside_action() -> bool:
     """Tell whether the caller interrupts an action of its own thread, as a signal handler may.
 
-    It must not enter the section then: the interrupted action may be inside.
+    It must not enter the section then: the interrupted action may be inside. Only this module
+    enters the section, so a frame of it on the stack is what tells.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
@@ -78,19 +81,13 @@ class Actions:
         self.hand_on(others)
         return verdict
 
-    def publish(self, call: Call) -> None:
-        """Publish: the batch becomes visible, as a whole."""
-        with self.section:
-            self.ledger.publish(call)
-            others = self.anybody_waits()
-        self.hand_on(others)
+    def publish(self, call: Call) -> bool:
+        """Publish: the batch becomes visible, as a whole; False if the call fills nothing."""
+        return self._end(call, self.ledger.publish)
 
-    def abandon(self, call: Call) -> None:
-        """Abandon: the slots of an admitted batch are free again."""
-        with self.section:
-            self.ledger.abandon(call)
-            others = self.anybody_waits()
-        self.hand_on(others)
+    def abandon(self, call: Call) -> bool:
+        """Abandon: the slots of a batch are free again; False if the call fills nothing."""
+        return self._end(call, self.ledger.abandon)
 
     def ready(self, call: Call) -> None:
         """Ready: the batch is gathered and transformed."""
@@ -102,11 +99,11 @@ class Actions:
 
     def deliver(self, call: Call) -> bool:
         """Deliver: the batch is the caller's for good; False if the hold had ended before."""
-        return self._end_hold(call, self._deliver)
+        return self._end(call, self._deliver)
 
     def give_back(self, call: Call) -> bool:
         """Return: the records can be sampled again; False if the hold had ended before."""
-        return self._end_hold(call, self.ledger.give_back)
+        return self._end(call, self.ledger.give_back)
 
     def withdraw(self, call: Call) -> None:
         """Take away the ticket of a call that ended with an exception while it waited."""
@@ -170,6 +167,11 @@ class Actions:
         with self.section:
             self._set_watching(watching, 0)
 
+    def look(self, take: Callable[[], T]) -> T:
+        """Return what `take` reads of the ledger, at one moment."""
+        with self.section:
+            return take()
+
     def error(self, call: Call, verdict: Verdict) -> Exception:
         """Return the error that a call ends with."""
         return error_for(call, verdict, self.ledger, self.failure)
@@ -212,7 +214,8 @@ class Actions:
     def _deliver(self, call: Call) -> None:
         self.ledger.deliver(call, self.monitor.clock())
 
-    def _end_hold(self, call: Call, end: Callable[[Call], None]) -> bool:
+    def _end(self, call: Call, end: Callable[[Call], None]) -> bool:
+        """Take the last action of a call that has a batch; False if it has none."""
         with self.section:
             if call.places[BATCH] == NONE:
                 return False

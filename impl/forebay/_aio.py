@@ -7,6 +7,7 @@ cancellation came before, and the batch is given back, or the call has returned.
 """
 
 import asyncio
+import itertools
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -28,6 +29,8 @@ async def run(core: Core, call: Call, work: Callable[[], T], finish: Callable[[]
         finish: the last action, one critical section.
     """
     loop = asyncio.get_running_loop()
+    # Of a thread at its end and a coroutine that is dropped, the later one, which gets 1, settles.
+    ends = itertools.count()
     # The outcome travels as a value: a future cannot carry every exception (no StopIteration).
     done: asyncio.Future[Callable[[], T]] = loop.create_future()
 
@@ -41,14 +44,24 @@ async def run(core: Core, call: Call, work: Callable[[], T], finish: Callable[[]
             loop.call_soon_threadsafe(done.set_result, outcome)
         except RuntimeError:  # the loop is closed: nobody is left to finish the call
             core.settle(call)
+        if next(ends):
+            core.settle(call)
 
     threading.Thread(target=body, name="forebay-async", daemon=True).start()
     try:
-        await asyncio.wait({done})
-        result = done.result()()
-        finish()
-    except BaseException:
-        await _stop(core, call, done)
+        try:
+            await asyncio.wait({done})
+            result = done.result()()
+            finish()
+        except GeneratorExit:
+            raise
+        except BaseException:
+            await _stop(core, call, done)
+            raise
+    except GeneratorExit:  # the coroutine was dropped, so nothing can be awaited any more
+        core.stop(call)
+        if next(ends):
+            core.orphan(call)
         raise
     return result
 

@@ -11,9 +11,8 @@ import torch
 
 from forebay._aio import run
 from forebay._base import Batch, BufferBase
-from forebay._calls import BATCH, Call, Event
+from forebay._calls import Call, Event
 from forebay._errors import MutualWait, SampleTimeout, ShutDown
-from forebay._layout import NONE
 from forebay._lease import Lease, as_index
 from forebay._records import Rows
 from forebay._stores import Ints
@@ -124,11 +123,7 @@ class BlockingReplayBuffer(BufferBase):
             if rows is not None:
                 core.fill(call, lambda slots: self._storage.write(slots, rows))
 
-        def publish() -> None:
-            if call.places[BATCH] != NONE:  # there was something to write
-                core.publish(call)
-
-        await run(core, call, fill, publish)
+        await run(core, call, fill, lambda: core.publish(call))
         return as_index(call.slots)
 
     def writer(

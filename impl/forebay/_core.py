@@ -12,7 +12,7 @@ import itertools
 import logging
 from collections import deque
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from typing import Final, TypeVar
 
 from forebay_spec.kernel import Closing, Verdict
@@ -172,18 +172,18 @@ class Core(Actions):
         else:
             super().close(mode, failure)
 
-    def looking(self) -> AbstractContextManager[object]:
-        """Return what to look at the ledger in: the section, unless this thread is in it.
+    def look(self, take: Callable[[], T]) -> T:
+        """Return what `take` reads of the ledger: in the section, unless this thread is in it.
 
         A handler that interrupted an action of its own thread finds the ledger between two commits.
         """
-        return nullcontext() if inside_action() else self.section
+        return take() if inside_action() else super().look(take)
 
     def orphan(self, call: Call) -> None:
-        """Leave a lease that nobody can end any more to whoever comes next; for finalisers.
+        """Leave a batch that nobody can end any more to whoever comes next; for finalisers.
 
         A finaliser may run in a thread that is inside the critical section, so it cannot enter it.
-        Every call looks for such leases before it begins, and those that sleep are woken.
+        Every call looks for such batches before it begins, and those that sleep are woken.
         """
         self._orphans.append(call)
         self.monitor.wake()
@@ -195,7 +195,7 @@ class Core(Actions):
         while self._orphans:
             with suppress(IndexError, ValueError):
                 call = self._orphans[0]
-                self.give_back(call)
+                (self.abandon if call.kind is Kind.WRITE else self.give_back)(call)
                 self._orphans.remove(call)
         while self._closings:
             with suppress(IndexError, ValueError):

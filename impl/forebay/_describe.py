@@ -14,12 +14,19 @@ if TYPE_CHECKING:
 def describe(core: "Core") -> str:
     """Return who waits and for what, what is free and sampleable, and who holds what."""
     ledger = core.ledger
-    with core.looking():
-        tickets, holds, fillings = ledger.tickets(), ledger.holds(), ledger.fillings()
-        free, sampleable = ledger.free.count(), ledger.sampleable
-        closing = ledger.closing
-        last = ledger.cells[at.LAST_DELIVERY]
-        now = core.monitor.clock()
+    tickets, holds, fillings, free, sampleable, filling, closing, last, now = core.look(
+        lambda: (
+            ledger.tickets(),
+            ledger.holds(),
+            ledger.fillings(),
+            ledger.free.count(),
+            ledger.sampleable,
+            ledger.filling,
+            ledger.closing,
+            ledger.cells[at.LAST_DELIVERY],
+            core.monitor.clock(),
+        )
+    )
     names = {thread.ident: thread.name for thread in threading.enumerate()}
 
     def name(actor: int) -> str:
@@ -27,7 +34,7 @@ def describe(core: "Core") -> str:
 
     lines = [
         f"buffer of {ledger.capacity} records, {closing.name.lower()}: {free} free, "
-        f"{sampleable} sampleable, {ledger.filling} being filled",
+        f"{sampleable} sampleable, {filling} being filled",
         "nothing was delivered yet" if last < 0 else f"last delivery {now - last / 1e9:.1f} s ago",
     ]
     lines += [f"{name(ticket.actor)} waits {_purpose(ticket)}" for ticket in tickets]

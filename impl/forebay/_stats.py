@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 
 from forebay import _layout as at
 from forebay._core import Core
+from forebay._ledger import Ledger
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -87,35 +88,38 @@ _NAMES = {field.name: None for field in fields(BufferStats)}
 
 def take_stats(core: Core) -> BufferStats:
     """Return what the ledger says now."""
-    ledger, cells = core.ledger, core.ledger.cells
-    with core.looking():
-        return BufferStats(
-            capacity=ledger.capacity,
-            sampleable=cells[at.SAMPLEABLE],
-            filling=cells[at.FILLING],
-            pinned=cells[at.PINNED],
-            free=ledger.free.count(),
-            waiting_writers=cells[at.WRITERS],
-            waiting_readers=cells[at.READERS],
-            waiting_observers=cells[at.OBSERVERS],
-            blocked_calls=cells[at.BLOCKED_CALLS],
-            admitted=cells[at.ADMITTED],
-            admitted_batches=cells[at.ADMITTED_BATCHES],
-            delivered=cells[at.DELIVERED],
-            delivered_batches=cells[at.DELIVERED_BATCHES],
-            returned=cells[at.RETURNED],
-            returned_batches=cells[at.RETURNED_BATCHES],
-            spent=cells[at.SPENT],
-            spent_batches=cells[at.SPENT_BATCHES],
-            dropped=cells[at.DROPPED],
-            dropped_batches=cells[at.DROPPED_BATCHES],
-            timeouts=cells[at.TIMEOUTS],
-            cancellations=cells[at.CANCELLATIONS],
-            refusals=cells[at.REFUSALS],
-            recoveries=cells[at.RECOVERIES],
-            prefetched=0,
-            advisory_calls=cells[at.ADVISORY_CALLS],
-            size=cells[at.SAMPLEABLE],
-            write_count=cells[at.ADMITTED],
-            utilization=cells[at.SAMPLEABLE] / ledger.capacity,
-        )
+    return core.look(lambda: _counted(core.ledger))
+
+
+def _counted(ledger: Ledger) -> BufferStats:
+    cells = ledger.cells
+    return BufferStats(
+        capacity=ledger.capacity,
+        sampleable=cells[at.SAMPLEABLE],
+        filling=cells[at.FILLING],
+        pinned=cells[at.PINNED],
+        free=ledger.free.count(),
+        waiting_writers=cells[at.WRITERS],
+        waiting_readers=cells[at.READERS],
+        waiting_observers=cells[at.OBSERVERS],
+        blocked_calls=cells[at.BLOCKED_CALLS],
+        admitted=cells[at.ADMITTED],
+        admitted_batches=cells[at.ADMITTED_BATCHES],
+        delivered=cells[at.DELIVERED],
+        delivered_batches=cells[at.DELIVERED_BATCHES],
+        returned=cells[at.RETURNED],
+        returned_batches=cells[at.RETURNED_BATCHES],
+        spent=cells[at.SPENT],
+        spent_batches=cells[at.SPENT_BATCHES],
+        dropped=cells[at.DROPPED],
+        dropped_batches=cells[at.DROPPED_BATCHES],
+        timeouts=cells[at.TIMEOUTS],
+        cancellations=cells[at.CANCELLATIONS],
+        refusals=cells[at.REFUSALS],
+        recoveries=cells[at.RECOVERIES],
+        prefetched=0,
+        advisory_calls=cells[at.ADVISORY_CALLS],
+        size=cells[at.SAMPLEABLE],
+        write_count=cells[at.ADMITTED],
+        utilization=cells[at.SAMPLEABLE] / ledger.capacity,
+    )

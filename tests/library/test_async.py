@@ -1,6 +1,7 @@
 """Calls for asyncio: they do what the others do, and a cancelled task leaves no trace."""
 
 import asyncio
+import gc
 import threading
 from collections.abc import Awaitable, Callable
 
@@ -249,6 +250,35 @@ def test_a_loop_that_ends_leaves_no_trace() -> None:
     assert buffer.stats().waiting_readers == 0
     buffer.extend([1])
     assert buffer.sample(1) == [1]
+
+
+@pytest.mark.parametrize("reading", [False, True])
+def test_a_loop_that_is_closed_before_the_outcome_arrives_leaves_no_trace(reading: bool) -> None:
+    started, go = threading.Event(), threading.Event()
+
+    def gate(batch: object) -> object:
+        if started.is_set():
+            assert go.wait(30)
+        return batch
+
+    buffer = make(4, transform=gate, write_transform=gate)
+    buffer.extend([1])
+    started.set()
+    loop = asyncio.new_event_loop()
+    call = buffer.sample_async(1) if reading else buffer.extend_async([2, 3])
+    before = set(threading.enumerate())
+    task = loop.create_task(call)
+    loop.run_until_complete(asyncio.sleep(0))
+    (worker,) = set(threading.enumerate()) - before
+    go.set()
+    worker.join(30)
+    assert not worker.is_alive()
+    assert (buffer.stats().filling, buffer.stats().pinned) == ((0, 1) if reading else (2, 0))
+    loop.close()
+    del task, call
+    gc.collect()
+    assert (buffer.stats().filling, buffer.stats().pinned, len(buffer)) == (0, 0, 1)
+    assert_consistent(buffer)
 
 
 def test_a_transform_that_raises_stop_iteration_ends_the_call() -> None:

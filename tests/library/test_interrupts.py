@@ -117,6 +117,30 @@ def test_a_second_interrupt_during_the_clean_up_changes_nothing(action: str, lat
     assert lengths <= OUTCOMES[action]
 
 
+@pytest.mark.parametrize("looking", ["stats", "describe"])
+def test_a_buffer_can_be_closed_and_looked_at_while_its_thread_looks_at_it(looking: str) -> None:
+    places = 0
+    for place in itertools.count():
+        buffer = make("fifo", 1)
+        seen: list[object] = []
+
+        def handle(buffer: BlockingReplayBuffer = buffer, seen: list[object] = seen) -> None:
+            buffer.shutdown()
+            seen.extend((len(buffer), buffer.stats().sampleable, buffer.describe()[:20]))
+
+        handler = Interrupts([place], handle)
+        with handler:
+            getattr(buffer, looking)()
+        if not handler.raised:
+            break
+        places += 1
+        assert seen == [2, 2, "buffer of 4 records,"]
+        with pytest.raises(ShutDown):
+            buffer.extend([3])
+        assert_consistent(buffer)
+    assert places > 5
+
+
 def test_a_token_can_be_set_wherever_a_signal_handler_can_run() -> None:
     """L04: the handler runs in the thread that holds the lock, or that is about to sleep."""
     outcomes: list[str | None] = []
