@@ -18,7 +18,6 @@ _scalars = iter(range(64))
 CAPACITY: Final = next(_scalars)
 USES_PER_RECORD: Final = next(_scalars)
 CLOSING: Final = next(_scalars)
-FAILED: Final = next(_scalars)
 
 FREE_HEAD: Final = next(_scalars)
 FREE_USED: Final = next(_scalars)
@@ -123,7 +122,6 @@ class Layout:
             "phase": capacity,
             "uses": capacity,
             "pins": capacity,
-            "owner": capacity,
             "stamp": capacity,
             "entry": capacity,
             "free": capacity,
@@ -148,14 +146,12 @@ class Layout:
         self.ticket_base = starts["tickets"]
         self.batch_base = starts["batches"]
         self.token_base = starts["tokens"]
-        self.token_count = tokens
         self.tokens = view("tokens")
         self.tickets = view("tickets").reshape(TICKET_FIELDS, calls)
         self.batches = view("batches").reshape(BATCH_FIELDS, calls)
         self.phase = view("phase")
         self.uses = view("uses")
         self.pins = view("pins")
-        self.owner = view("owner")
         self.stamp = view("stamp")
         self.entry = view("entry")
         self.free = view("free")

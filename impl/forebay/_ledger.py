@@ -56,7 +56,7 @@ class Ledger:
         cells[at.KEY_LOW], cells[at.KEY_HIGH] = np.array(key, np.uint64).view(np.int64).tolist()
         cells[at.LAST_DELIVERY] = NONE
         self.phase, self.uses, self.pins = layout.phase, layout.uses, layout.pins
-        self.owner, self.stamp = layout.owner, layout.stamp
+        self.stamp = layout.stamp
         self.free = FreeOrder(layout)
         self.order = AgeOrder(layout) if fifo else Bag(layout)
         self.queue = Tickets(layout)
@@ -120,7 +120,6 @@ class Ledger:
                 *self._leaving(call),
                 *self.free.take(call.n),
                 (self.phase, slots, FILLING),
-                (self.owner, slots, call.actor),
                 (cells, at.FILLING, cells[at.FILLING] + call.n),
                 *opening,
                 (call.places, BATCH, row),

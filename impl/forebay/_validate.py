@@ -14,12 +14,8 @@ def timeout_seconds(value: object) -> float | None:
         TypeError: it is no real number.
         ValueError: it is negative or not a number.
     """
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"timeout must be None or a number of seconds, got {value!r}")
-    seconds = float(value)
-    if math.isnan(seconds) or seconds < 0.0:
+    seconds = _seconds("timeout", value)
+    if not seconds >= 0.0:
         raise ValueError(f"timeout must be None or at least 0 seconds, got {value!r}")
     return None if math.isinf(seconds) else seconds
 
@@ -88,11 +84,16 @@ def seconds_or_none(name: str, value: object) -> float | None:
         TypeError: it is no real number.
         ValueError: it is not positive.
     """
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be None or a number of seconds, got {value!r}")
-    seconds = float(value)
+    seconds = _seconds(name, value)
     if not seconds > 0.0:
         raise ValueError(f"{name} must be None or more than 0 seconds, got {value!r}")
     return None if math.isinf(seconds) else seconds
+
+
+def _seconds(name: str, value: object) -> float:
+    """Return a number of seconds; None is infinitely many."""
+    if value is None:
+        return math.inf
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be None or a number of seconds, got {value!r}")
+    return float(value)

@@ -4,20 +4,17 @@ Torch and hypothesis are imported inside the commands, so that `forebay --help` 
 """
 
 import re
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from forebay_models.outcome import Outcome
+from forebay_models.progress import Observer, bar
 from forebay_models.verdicts import report
 
 if TYPE_CHECKING:
     from forebay_models.campaign.driver import Exercise
-    from forebay_models.campaign.session import Tell
 
 app = typer.Typer(
     no_args_is_help=True, help="Drive an implementation against the specification, step by step."
@@ -57,9 +54,16 @@ def stateful(
     Example: `forebay campaign stateful --budget 5m --seed 7`
     """
     seconds = None if examples is not None else budget_seconds(budget)
-    outcome = run_stateful(
-        target, seconds=seconds, seed=seed, steps=steps, examples=examples, full=as_json
-    )
+    with bar() as observer:
+        outcome = run_stateful(
+            target,
+            seconds=seconds,
+            seed=seed,
+            steps=steps,
+            examples=examples,
+            full=as_json,
+            observer=observer,
+        )
     raise typer.Exit(int(report([outcome], command="campaign stateful", as_json=as_json)))
 
 
@@ -71,6 +75,7 @@ def run_stateful(
     steps: int,
     examples: int | None = None,
     full: bool = False,
+    observer: Observer,
 ) -> Outcome:
     """Run the stateful campaign and return its outcome.
 
@@ -81,22 +86,31 @@ def run_stateful(
         steps: of an example at most.
         examples: stop after that many, or None for the budget alone.
         full: put the count of every action and witness among the figures.
+        observer: is told how far the campaign has come.
     """
     from forebay_models.adapters.local import LocalAdapter
     from forebay_models.campaign.report import counts, outcome_of
     from forebay_models.campaign.run import run
     from forebay_models.campaign.session import Session
 
-    with _bar() as tell:
-        session = Session(
-            lambda setting: LocalAdapter(setting.bounds, setting.storage, setting.seed),
-            seconds=seconds,
-            examples=examples,
-            tell=tell,
-        )
-        run(session, seed_number=seed, steps=steps)
+    name = f"stateful {target.value}"
+
+    def tell(exercise: "Exercise", share: float) -> None:
+        done = f"{exercise.examples:,} examples, {exercise.steps:,} steps"
+        observer.says(name, f"{share:.0%}, {done}")
+
+    observer.expects(1)
+    observer.begins(name)
+    session = Session(
+        lambda setting: LocalAdapter(setting.bounds, setting.storage, setting.seed),
+        seconds=seconds,
+        examples=examples,
+        tell=tell,
+    )
+    run(session, seed_number=seed, steps=steps)
     repeat = f"forebay campaign stateful --target {target.value} --seed {seed} --steps {steps}"
     outcome = outcome_of(session, target=target.value, repeat=repeat, steps=steps)
+    observer.ends(name, outcome)
     if not full:
         return outcome
     figures = {**outcome.figures, **counts(session.exercise)}
@@ -119,30 +133,3 @@ def budget_seconds(text: str) -> float:
             f"{text!r} is no time; write for example 60s, 5m or 1h", param_hint="--budget"
         )
     return seconds
-
-
-@contextmanager
-def _bar() -> Iterator["Tell | None"]:
-    """Show a progress bar on standard error, where that is a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    display = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[now]}"),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    task = display.add_task("stateful", total=1.0, now="")
-
-    def tell(exercise: "Exercise", share: float) -> None:
-        now = f"{exercise.examples:,} examples, {exercise.steps:,} steps"
-        display.update(task, completed=share, now=now)
-
-    with display:
-        yield tell

@@ -25,6 +25,8 @@ def verify(
     """
     seconds = budget_seconds(budget)
     with bar() as observer:
-        outcomes = every_check(observer, tier)
-    outcomes.append(run_stateful(Target.LOCAL, seconds=seconds, seed=seed, steps=40))
+        outcomes = [
+            *every_check(observer, tier),
+            run_stateful(Target.LOCAL, seconds=seconds, seed=seed, steps=40, observer=observer),
+        ]
     raise typer.Exit(int(report(outcomes, command="verify", as_json=as_json)))
