@@ -5,7 +5,6 @@ The names that TorchRL's collectors and trainers touch are here too, so that its
 class.
 """
 
-from threading import get_ident
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,6 +20,7 @@ from forebay._monitor import Monitor, ThreadMonitor
 from forebay._sizes import SizeWatch
 from forebay._stats import BufferStats, take_stats
 from forebay._storage import Storage
+from forebay._threads import thread_number
 from forebay._tickets import NO_TOKEN, Kind
 from forebay._tokens import CancelToken, Tokens
 from forebay._transforms import Transform, Transforms
@@ -219,7 +219,7 @@ class BufferBase:
         now = core.monitor.clock()
         return Call(
             kind=kind,
-            actor=get_ident() if actor is None else actor,
+            actor=thread_number() if actor is None else actor,
             n=n,
             m=m,
             since=now,

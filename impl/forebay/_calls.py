@@ -32,7 +32,7 @@ class Call:
 
     Attributes:
         kind: what it wants.
-        actor: who makes it, the identity of its thread.
+        actor: who makes it, the number of its thread.
         n: how many records it writes, or at most reads.
         m: how many records will do; n for a writer.
         since: the clock's time when it was made.

@@ -1,10 +1,10 @@
 """What a buffer is doing, in words, for whoever wonders why a program hangs."""
 
-import threading
 from typing import TYPE_CHECKING
 
 from forebay import _layout as at
 from forebay._batches import HoldView
+from forebay._threads import thread_name
 from forebay._tickets import Kind, TicketView
 
 if TYPE_CHECKING:
@@ -27,10 +27,9 @@ def describe(core: "Core") -> str:
             core.monitor.clock(),
         )
     )
-    names = {thread.ident: thread.name for thread in threading.enumerate()}
 
     def name(actor: int) -> str:
-        return names.get(actor, "a task" if actor < 0 else f"thread {actor}")
+        return "a task" if actor < 0 else thread_name(actor)
 
     lines = [
         f"buffer of {ledger.capacity} records, {closing.name.lower()}: {free} free, "

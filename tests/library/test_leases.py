@@ -5,6 +5,7 @@ import warnings
 
 import pytest
 from forebay import AdmissionTimeout, SampleTimeout
+from forebay._threads import thread_number
 
 from tests.library.support import Stage, assert_consistent, make, patience, result
 
@@ -192,3 +193,25 @@ def test_the_copies_of_an_emptied_lease_stay_the_readers() -> None:
         buffer.extend(["b"])
         assert batch == ["a"]
     assert buffer.sample(1) == ["b"]
+
+
+def test_a_new_thread_does_not_come_into_the_leases_of_one_that_has_ended() -> None:
+    """The identities of threads are used again, as a rule by the very next thread."""
+    buffer = make(2)
+    buffer.extend([1, 2])
+    with patience() as start:
+        lease = result(start(lambda: buffer.lease(2)))
+    for _ in range(20):
+        with patience() as start, pytest.raises(SampleTimeout):
+            result(start(lambda: buffer.sample(1, timeout=0)))
+    lease.release()
+    assert buffer.sample(2) == [1, 2]
+
+
+def test_no_two_threads_ever_have_the_same_number() -> None:
+    numbers = [thread_number()]
+    for _ in range(20):
+        with patience() as start:
+            numbers.append(result(start(thread_number)))
+    assert len(set(numbers)) == 21
+    assert thread_number() == numbers[0]

@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from forebay._threads import thread_number
+
 PATIENCE: Final = 20.0
 """Seconds within which a thread has to come to a stop; it needs some microseconds."""
 
@@ -81,6 +83,7 @@ class Seat:
         bell_sequence: the monitor's sequence when it went to sleep.
         deadline: the time on its clock at which its sleep ends by itself, or None for never.
         looked: whether it has been in a critical section since it last read the sequence.
+        thread: the identity by which the interpreter knows the thread's stack.
     """
 
     name: str
@@ -94,6 +97,7 @@ class Seat:
     deadline: float | None = None
     looked: bool = False
     bell_sequence: int = 0
+    thread: int = 0
 
 
 class Board:
@@ -112,18 +116,19 @@ class Board:
     def register(self, seat: Seat) -> None:
         """Give the current thread a seat; threads without one are not driven."""
         with self.changed:
-            self._seats[threading.get_ident()] = seat
+            seat.thread = threading.get_ident()
+            self._seats[thread_number()] = seat
 
     def seat(self) -> Seat | None:
         """Return the seat of the current thread, if it has one."""
-        return self._seats.get(threading.get_ident())
+        return self._seats.get(thread_number())
 
     def seats(self) -> list[Seat]:
         """Return all seats."""
         return list(self._seats.values())
 
     def name_of(self, thread: int) -> str:
-        """Return the name of the thread with that identity."""
+        """Return the name of the thread with that number."""
         seat = self._seats.get(thread)
         return f"?{thread}" if seat is None else seat.name
 
@@ -187,7 +192,5 @@ class Board:
                     seat.gate.release()
 
     def _stack_of(self, seat: Seat) -> str:
-        frames = sys._current_frames()
-        threads = [thread for thread, its in self._seats.items() if its is seat]
-        stacks = [traceback.format_stack(frames[thread]) for thread in threads if thread in frames]
-        return "".join(line for stack in stacks for line in stack)
+        frame = sys._current_frames().get(seat.thread)
+        return "" if frame is None else "".join(traceback.format_stack(frame))
