@@ -6,8 +6,10 @@ values of the verdicts are the exit codes of the command line.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
+
+from forebay_models.counterexample import Counterexample
 
 Figure = int | float | str
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
@@ -38,6 +40,8 @@ class Outcome:
     `name` is unique within a command, such as "tlc writers". `bounds` says in one line what the
     verdict is limited to. `figures` are counts such as states and edges. `seconds` is the time
     taken. `detail` is plain text: a counterexample as a table, or why the check could not run.
+    `counterexample` is the failure that was found. `heat` counts how often each action was taken in
+    each class of states: heat[action][class].
     """
 
     name: str
@@ -46,6 +50,8 @@ class Outcome:
     figures: Mapping[str, Figure]
     seconds: float
     detail: str = ""
+    counterexample: Counterexample | None = None
+    heat: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Json]:
         """Return the outcome as one JSON object; the verdict goes by its lower-case name."""
