@@ -18,7 +18,7 @@ UNFINISHED := $(VENV)/.installing
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup verify test fast lint bench docs picture example clean
+.PHONY: help setup verify report test fast lint bench docs picture example clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -26,7 +26,10 @@ help: ## list the targets
 setup: $(STAMP) ## install everything into $(VENV); the other targets do it by themselves
 
 verify: $(STAMP) ## check the models, their agreement, the kernel and the library against them
-	$(BIN)/forebay verify --budget $(BUDGET) --seed $(SEED)
+	$(BIN)/forebay verify --budget $(BUDGET) --seed $(SEED) --save build/verify.json
+
+report: $(STAMP) ## render what `make verify` found as build/report.html and build/report.json
+	$(BIN)/forebay report build/verify.json --html build/report.html --json build/report.json
 
 test: $(STAMP) ## run every test
 	$(BIN)/python -m pytest -n $(WORKERS)

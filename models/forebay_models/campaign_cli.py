@@ -4,11 +4,13 @@ Torch and hypothesis are imported inside the commands, so that `forebay --help` 
 """
 
 import re
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from forebay_models.check_cli import JsonOption, SaveOption
 from forebay_models.outcome import Outcome
 from forebay_models.progress import Observer, bar
 from forebay_models.verdicts import report
@@ -47,13 +49,19 @@ def stateful(
     examples: Annotated[
         int | None, typer.Option(min=1, help="Stop after that many examples, not by the budget.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    plant: Annotated[
+        str | None,
+        typer.Option(help="Plant a fault of this name, which the campaign then has to find."),
+    ] = None,
+    as_json: JsonOption = False,
+    save: SaveOption = None,
 ) -> None:
     """Take random steps of the specification and compare the state after each of them.
 
     Example: `forebay campaign stateful --budget 5m --seed 7`
     """
     seconds = None if examples is not None else budget_seconds(budget)
+    fault = "" if plant is None else known_fault(plant)
     with bar() as observer:
         outcome = run_stateful(
             target,
@@ -61,10 +69,13 @@ def stateful(
             seed=seed,
             steps=steps,
             examples=examples,
+            fault=fault,
             full=as_json,
             observer=observer,
         )
-    raise typer.Exit(int(report([outcome], command="campaign stateful", as_json=as_json)))
+    raise typer.Exit(
+        int(report([outcome], command="campaign stateful", as_json=as_json, save=save))
+    )
 
 
 def run_stateful(
@@ -74,6 +85,7 @@ def run_stateful(
     seed: int,
     steps: int,
     examples: int | None = None,
+    fault: str = "",
     full: bool = False,
     observer: Observer,
 ) -> Outcome:
@@ -85,6 +97,7 @@ def run_stateful(
         seed: of all random choices.
         steps: of an example at most.
         examples: stop after that many, or None for the budget alone.
+        fault: the name of a fault to plant, or nothing.
         full: put the count of every action and witness among the figures.
         observer: is told how far the campaign has come.
     """
@@ -92,6 +105,7 @@ def run_stateful(
     from forebay_models.campaign.report import counts, outcome_of
     from forebay_models.campaign.run import run
     from forebay_models.campaign.session import Session
+    from forebay_models.runs.walk import planted
 
     name = f"stateful {target.value}"
 
@@ -107,21 +121,28 @@ def run_stateful(
         examples=examples,
         tell=tell,
     )
-    run(session, seed_number=seed, steps=steps)
     repeat = f"forebay campaign stateful --target {target.value} --seed {seed} --steps {steps}"
-    outcome = outcome_of(session, target=target.value, repeat=repeat, steps=steps)
+    if fault:
+        repeat += f" --plant {fault}"
+    with planted(fault):
+        run(session, seed_number=seed, steps=steps)
+    outcome = outcome_of(session, target=target.value, repeat=repeat, steps=steps, fault=fault)
     observer.ends(name, outcome)
     if not full:
         return outcome
-    figures = {**outcome.figures, **counts(session.exercise)}
-    return Outcome(
-        name=outcome.name,
-        verdict=outcome.verdict,
-        bounds=outcome.bounds,
-        figures=figures,
-        seconds=outcome.seconds,
-        detail=outcome.detail,
-    )
+    return replace(outcome, figures={**outcome.figures, **counts(session.exercise)})
+
+
+def known_fault(name: str) -> str:
+    """Return the name of a fault that can be planted in the library, or say which there are."""
+    from forebay_models.mutants.local import LOCAL_MUTANTS
+
+    if name not in LOCAL_MUTANTS:
+        raise typer.BadParameter(
+            f"no fault is called {name!r}; there are: {', '.join(LOCAL_MUTANTS)}",
+            param_hint="--plant",
+        )
+    return name
 
 
 def budget_seconds(text: str) -> float:

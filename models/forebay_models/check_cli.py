@@ -33,6 +33,12 @@ TierOption = Annotated[
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else.")
 ]
+SaveOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="Write the verdicts to this file, too, for `forebay report`.", dir_okay=False
+    ),
+]
 ModelsOption = Annotated[
     Path | None,
     typer.Option(
@@ -66,6 +72,7 @@ def check() -> None:
 @app.command()
 def kernel(
     as_json: JsonOption = False,
+    save: SaveOption = None,
     seconds: Annotated[int, typer.Option(min=1, help="How long to try each condition.")] = 20,
 ) -> None:
     """Confirm the contracts of the decision kernel over all paths, with CrossHair.
@@ -75,7 +82,7 @@ def kernel(
 
     Example: `forebay check kernel --seconds 60`
     """
-    _run("check kernel", as_json, lambda observer: _kernel(observer, seconds))
+    _run("check kernel", as_json, save, lambda observer: _kernel(observer, seconds))
 
 
 @app.command()
@@ -89,12 +96,15 @@ def tlc(
     ] = False,
     models: ModelsOption = None,
     as_json: JsonOption = False,
+    save: SaveOption = None,
 ) -> None:
     """Run TLC over the TLA+ models and over the planted faults, which must be found.
 
     Example: `forebay check tlc writers` runs one entry of tla/manifest.toml.
     """
-    _run("check tlc", as_json, lambda observer: _tlc(observer, tier, names or (), models, show))
+    _run(
+        "check tlc", as_json, save, lambda observer: _tlc(observer, tier, names or (), models, show)
+    )
 
 
 @app.command()
@@ -105,12 +115,13 @@ def explore(
     ] = None,
     tier: TierOption = Tier.QUICK,
     as_json: JsonOption = False,
+    save: SaveOption = None,
 ) -> None:
     """Explore the Python specification breadth first: invariants, steps, witnesses, liveness.
 
     Example: `forebay check explore leases mutual-wait`
     """
-    _run("check explore", as_json, lambda observer: _explore(observer, tier, names or ()))
+    _run("check explore", as_json, save, lambda observer: _explore(observer, tier, names or ()))
 
 
 @app.command()
@@ -120,17 +131,21 @@ def agree(
     ] = None,
     models: ModelsOption = None,
     as_json: JsonOption = False,
+    save: SaveOption = None,
 ) -> None:
     """Show that TLC and the explorer find the same states and the same labelled steps.
 
     Example: `forebay check agree writers`
     """
-    _run("check agree", as_json, lambda observer: _agree(observer, names or (), models))
+    _run("check agree", as_json, save, lambda observer: _agree(observer, names or (), models))
 
 
 @app.command("all")
 def everything(
-    tier: TierOption = Tier.QUICK, models: ModelsOption = None, as_json: JsonOption = False
+    tier: TierOption = Tier.QUICK,
+    models: ModelsOption = None,
+    as_json: JsonOption = False,
+    save: SaveOption = None,
 ) -> None:
     """Do all of the above and end with one table.
 
@@ -138,7 +153,7 @@ def everything(
 
     Example: `forebay check all --tier full`
     """
-    _run("check all", as_json, lambda observer: every_check(observer, tier, models))
+    _run("check all", as_json, save, lambda observer: every_check(observer, tier, models))
 
 
 def every_check(
@@ -153,11 +168,16 @@ def every_check(
     ]
 
 
-def _run(command: str, as_json: bool, checks: Callable[[Observer], Sequence[Outcome]]) -> None:
+def _run(
+    command: str,
+    as_json: bool,
+    save: Path | None,
+    checks: Callable[[Observer], Sequence[Outcome]],
+) -> None:
     """Run checks under a progress bar, report them and exit with their verdict."""
     with bar() as observer:
         outcomes = checks(observer)
-    raise typer.Exit(int(report(outcomes, command=command, as_json=as_json)))
+    raise typer.Exit(int(report(outcomes, command=command, as_json=as_json, save=save)))
 
 
 def _kernel(observer: Observer, seconds: int | None) -> list[Outcome]:

@@ -25,7 +25,15 @@ def build() -> "typer.Typer":
     """Return the command with its groups, or raise `ModuleNotFoundError` for a missing extra."""
     import typer
 
-    from forebay_models import campaign_cli, check_cli, verify_cli
+    from forebay_models import (
+        campaign_cli,
+        check_cli,
+        cover_cli,
+        replay_cli,
+        report_cli,
+        schedule_cli,
+        verify_cli,
+    )
 
     app = typer.Typer(
         name="forebay",
@@ -41,6 +49,10 @@ def build() -> "typer.Typer":
     app.command("verify")(verify_cli.verify)
     app.add_typer(check_cli.app, name="check")
     app.add_typer(campaign_cli.app, name="campaign")
+    campaign_cli.app.command("cover")(cover_cli.cover)
+    campaign_cli.app.command("schedule")(schedule_cli.schedule)
+    app.command("replay")(replay_cli.replay)
+    app.command("report")(report_cli.report_runs)
     return app
 
 

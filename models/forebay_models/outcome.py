@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from forebay_models.counterexample import Counterexample
+from forebay_models.documents import DocumentError, Fields, Json
 
 Figure = int | float | str
-Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 
 class Verdict(IntEnum):
@@ -55,6 +55,7 @@ class Outcome:
 
     def as_json(self) -> dict[str, Json]:
         """Return the outcome as one JSON object; the verdict goes by its lower-case name."""
+        failure = self.counterexample
         return {
             "name": self.name,
             "verdict": self.verdict.name.lower(),
@@ -62,7 +63,27 @@ class Outcome:
             "figures": dict(self.figures),
             "seconds": round(self.seconds, 3),
             "detail": self.detail,
+            "counterexample": None if failure is None else failure.as_json(),
+            "heat": {action: dict(classes) for action, classes in self.heat.items()},
         }
+
+    @classmethod
+    def from_json(cls, document: object) -> "Outcome":
+        """Return what `as_json` gave, the seconds being rounded, or raise `DocumentError`."""
+        fields = Fields(document, "outcome")
+        failure = fields.take("counterexample")
+        outcome = cls(
+            name=fields.text("name"),
+            verdict=_verdict(fields.text("verdict")),
+            bounds=fields.text("bounds"),
+            figures={name: _figure(name, it) for name, it in fields.mapping("figures").items()},
+            seconds=fields.number("seconds"),
+            detail=fields.text("detail"),
+            counterexample=None if failure is None else Counterexample.from_json(failure),
+            heat={action: _times(action, it) for action, it in fields.mapping("heat").items()},
+        )
+        fields.end()
+        return outcome
 
 
 def worst(outcomes: Iterable[Outcome]) -> Verdict:
@@ -75,3 +96,21 @@ def worst(outcomes: Iterable[Outcome]) -> Verdict:
     if not verdicts:
         return Verdict.COULD_NOT_RUN
     return next((verdict for verdict in _WORST_FIRST if verdict in verdicts), Verdict.HOLDS)
+
+
+def _verdict(name: str) -> Verdict:
+    for verdict in Verdict:
+        if verdict.name.lower() == name:
+            return verdict
+    raise DocumentError(f"outcome: {name!r} is no verdict")
+
+
+def _figure(name: str, value: object) -> Figure:
+    if isinstance(value, bool) or not isinstance(value, Figure):
+        raise DocumentError(f"outcome: the figure {name!r} is neither a number nor a text")
+    return value
+
+
+def _times(action: str, classes: object) -> dict[str, int]:
+    fields = Fields(classes, f"heat of {action!r}")
+    return {name: fields.whole(name) for name in fields.names()}

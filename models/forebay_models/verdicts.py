@@ -6,8 +6,14 @@ Counterexamples come before the table, so that the verdicts are the last thing o
 import json
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
 
-from forebay_models.outcome import Figure, Json, Outcome, Verdict, worst
+from forebay_models.documents import Json
+from forebay_models.outcome import Figure, Outcome, Verdict, worst
+
+FORMAT: Final = 1
+"""The version of the documents; another one is refused by those who read them."""
 
 _COLOURS = {
     Verdict.HOLDS: "green",
@@ -17,12 +23,20 @@ _COLOURS = {
 }
 
 
-def report(outcomes: Sequence[Outcome], *, command: str, as_json: bool) -> Verdict:
+def report(
+    outcomes: Sequence[Outcome], *, command: str, as_json: bool, save: Path | None = None
+) -> Verdict:
     """Print the outcomes to standard output and return their verdict together.
 
-    `command` is what was run, such as "check tlc"; it stands in the JSON document.
+    Args:
+        outcomes: of the checks that were run.
+        command: what was run, such as "check tlc"; it stands in the JSON document.
+        as_json: print that document and nothing else.
+        save: a file for the document, which `forebay report` turns into a page.
     """
     verdict = worst(outcomes)
+    if save is not None:
+        save_document(document(outcomes, command=command), save)
     if as_json:
         print(json.dumps(document(outcomes, command=command), indent=2))
         return verdict
@@ -37,11 +51,20 @@ def document(outcomes: Sequence[Outcome], *, command: str) -> dict[str, Json]:
     """Return the outcomes as one JSON object: command, verdict, exit code, and each outcome."""
     verdict = worst(outcomes)
     return {
+        "format": FORMAT,
         "command": command,
         "verdict": verdict.name.lower(),
         "exit_code": int(verdict),
         "outcomes": [outcome.as_json() for outcome in outcomes],
     }
+
+
+def save_document(content: Json, file: Path) -> None:
+    """Write a JSON document, so that the file is either the old one or the whole new one."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = file.with_name(f"{file.name}.part")
+    unfinished.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    unfinished.replace(file)
 
 
 def _print_table(outcomes: Sequence[Outcome]) -> None:
@@ -60,7 +83,7 @@ def _print_table(outcomes: Sequence[Outcome]) -> None:
             Text(outcome.name),
             Text(outcome.verdict.words, style=_COLOURS[outcome.verdict]),
             Text(outcome.bounds),
-            Text(", ".join(_figure(name, value) for name, value in outcome.figures.items())),
+            Text(", ".join(figure_words(name, value) for name, value in outcome.figures.items())),
             f"{outcome.seconds:.1f}",
         )
     verdict = worst(outcomes)
@@ -72,7 +95,8 @@ def _print_table(outcomes: Sequence[Outcome]) -> None:
     console.print(Text(sentence, style=_COLOURS[verdict]))
 
 
-def _figure(name: str, value: Figure) -> str:
+def figure_words(name: str, value: Figure) -> str:
+    """Return a figure as it is shown to people."""
     if isinstance(value, str):
         return f"{name} {value}"
     return f"{value:,} {name}" if isinstance(value, int) else f"{value:.3g} {name}"

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from forebay_models.campaign_cli import Target, budget_seconds, run_stateful
-from forebay_models.check_cli import JsonOption, Tier, TierOption, every_check
+from forebay_models.check_cli import JsonOption, SaveOption, Tier, TierOption, every_check
 from forebay_models.progress import bar
 from forebay_models.verdicts import report
 
@@ -15,6 +15,7 @@ def verify(
     budget: Annotated[str, typer.Option(help="How long each campaign searches.")] = "60s",
     seed: Annotated[int, typer.Option(min=0, help="Of the campaigns' random choices.")] = 0,
     as_json: JsonOption = False,
+    save: SaveOption = None,
 ) -> None:
     """Judge the models, their agreement, the kernel, and the library against them.
 
@@ -29,4 +30,4 @@ def verify(
             *every_check(observer, tier),
             run_stateful(Target.LOCAL, seconds=seconds, seed=seed, steps=40, observer=observer),
         ]
-    raise typer.Exit(int(report(outcomes, command="verify", as_json=as_json)))
+    raise typer.Exit(int(report(outcomes, command="verify", as_json=as_json, save=save)))

@@ -3,11 +3,14 @@
 from forebay_models.adapters.local import LocalAdapter
 from forebay_models.campaign.driver import Divergence, Exercise
 from forebay_models.campaign.replay import Move, shortened, walk
-from forebay_models.campaign.report import exercise_table, failure_table, outcome_of
+from forebay_models.campaign.report import exercise_table, outcome_of
 from forebay_models.campaign.session import Session
 from forebay_models.campaign.settings import Setting
+from forebay_models.campaign.shown import counterexample_of
 from forebay_models.mutants.local import LOCAL_MUTANTS
 from forebay_models.outcome import Verdict
+from forebay_models.runs.walk import WalkRun
+from forebay_models.tokens import Token, read_token
 from forebay_spec.actions import ACTIONS, Label
 from forebay_spec.bounds import Bounds, Request
 from forebay_spec.properties import WITNESSES
@@ -79,7 +82,7 @@ def complete() -> Exercise:
 
 
 def test_a_failure_is_shown_step_by_step() -> None:
-    lines = failure_table(failing()).splitlines()
+    lines = counterexample_of(failing(), name="stateful local").as_text().splitlines()
     golden = GOLDEN.splitlines()
     # The rule and the last cells are as wide as the widest line, which only the end shows.
     assert [line.replace("-", "") for line in lines[: len(golden)]] == [
@@ -109,7 +112,44 @@ def test_a_failure_gives_the_command_that_repeats_it() -> None:
         session_with(exercise, failing()), target="local", repeat="forebay campaign", steps=40
     )
     assert outcome.verdict is Verdict.VIOLATED
-    assert "to repeat: forebay campaign --examples 17" in outcome.detail
+    assert "to repeat the search: forebay campaign --examples 17" in outcome.detail
+
+
+def test_a_failure_is_an_outcome_with_a_counterexample_and_a_token_that_repeats_it() -> None:
+    failure = failing()
+    outcome = outcome_of(
+        session_with(complete(), failure),
+        target="local",
+        repeat="",
+        steps=40,
+        fault="use_count_off_by_one",
+    )
+    found = outcome.counterexample
+    assert found is not None
+    assert outcome.detail.startswith(found.as_text())
+    assert [(row.label, row.actor) for row in found.rows] == [
+        ("initially", None),
+        ("Arrive(p1,1)", "p1"),
+        ("Publish(p1)", "p1"),
+        ("Ask(c1,plain,1,1)", "c1"),
+    ]
+    assert (found.name, found.what) == ("stateful local", failure.what)
+    assert found.nearest() == found.expected[0]
+    assert found.seen != found.expected[0]
+    again = read_token(found.token)
+    assert again == Token(WalkRun.of(failure), "use_count_off_by_one")
+
+
+def test_the_heat_of_a_campaign_says_in_which_states_each_action_was_taken() -> None:
+    exercise = Exercise()
+    path = [Move(step.label) for step in failing().steps]
+    assert walk(start, SETTING, path, exercise=exercise) is None
+    outcome = outcome_of(session_with(exercise), target="local", repeat="", steps=40)
+    assert outcome.heat == {
+        "Arrive": {"empty": 1},
+        "Publish": {"filling": 1},
+        "Ask": {"partly full": 1},
+    }
 
 
 def test_everything_exercised_and_nothing_found_holds() -> None:
@@ -120,6 +160,7 @@ def test_everything_exercised_and_nothing_found_holds() -> None:
         "steps": 70,
         "actions": "16 of 16",
         "witnesses": "12 of 12",
+        "edges": 0,
     }
 
 

@@ -79,6 +79,11 @@ def test_help_teaches_by_examples(capsys: pytest.CaptureFixture[str]) -> None:
         shown = capsys.readouterr().out
         assert "Example" in shown
         assert f"forebay check {command}" in shown
+    for command in ("replay", "report"):
+        assert cli.main([command, "--help"]) == 0
+        shown = capsys.readouterr().out
+        assert "Example" in shown
+        assert f"forebay {command} " in shown
 
 
 def test_a_wrong_option_could_not_run(capsys: pytest.CaptureFixture[str]) -> None:

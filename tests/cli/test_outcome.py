@@ -1,12 +1,17 @@
 """Outcomes, the verdict of several together, and the tables that show them."""
 
 import json
+import re
+from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 import pytest
+from forebay_models.counterexample import Counterexample, Row
+from forebay_models.documents import DocumentError, Json
 from forebay_models.outcome import Outcome, Verdict, worst
 from forebay_models.tables import Step, changes, steps_table, text_table
-from forebay_models.verdicts import report
+from forebay_models.verdicts import document, report
 
 
 def outcome(verdict: Verdict, name: str = "toy", detail: str = "") -> Outcome:
@@ -37,18 +42,83 @@ def test_json_is_one_document_and_nothing_else(capsys: pytest.CaptureFixture[str
     outcomes = [outcome(Verdict.HOLDS), outcome(Verdict.INCONCLUSIVE, "slow", "ran out of time")]
     assert report(outcomes, command="check toy", as_json=True) is Verdict.INCONCLUSIVE
     captured = capsys.readouterr()
-    document = json.loads(captured.out)
-    assert document["command"] == "check toy"
-    assert (document["verdict"], document["exit_code"]) == ("inconclusive", 3)
-    assert document["outcomes"][0] == {
+    printed = json.loads(captured.out)
+    assert (printed["format"], printed["command"]) == (1, "check toy")
+    assert (printed["verdict"], printed["exit_code"]) == ("inconclusive", 3)
+    assert printed["outcomes"][0] == {
         "name": "toy",
         "verdict": "holds",
         "bounds": "C=2 [p1]",
         "figures": {"states": 6354, "rate": 0.5, "found": "NoOverwrite"},
         "seconds": 1.26,
         "detail": "",
+        "counterexample": None,
+        "heat": {},
     }
     assert captured.err == ""
+
+
+def test_an_outcome_comes_back_from_json_as_it_was() -> None:
+    failure = Counterexample(
+        name="toy",
+        setting="C=2",
+        rows=(
+            Row(label="initially", state={"free": "2"}),
+            Row(label="Arrive(p1,1)", actor="p1", notes=("late",)),
+        ),
+        what=("Bounded is violated",),
+        token="forebay1.x.0",
+        expected=({"free": "1"},),
+        seen={"free": "3"},
+    )
+    one = replace(
+        outcome(Verdict.VIOLATED, "toy", "a table"),
+        counterexample=failure,
+        heat={"Arrive": {"empty": 3}},
+        seconds=1.25,
+    )
+    assert Outcome.from_json(json.loads(json.dumps(one.as_json()))) == one
+    plain = replace(one, counterexample=None, heat={}, verdict=Verdict.COULD_NOT_RUN)
+    assert Outcome.from_json(plain.as_json()) == plain
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "complaint"),
+    [
+        ("verdict", "fine", "outcome: 'fine' is no verdict"),
+        ("verdict", 0, "outcome: 'verdict' should be a text, got a whole number"),
+        ("figures", {"states": True}, "the figure 'states' is neither a number nor a text"),
+        ("figures", [], "outcome: 'figures' should be an object, got a list"),
+        ("seconds", "1", "outcome: 'seconds' should be a number, got a text"),
+        ("heat", {"Arrive": {"empty": 1.5}}, "heat of 'Arrive': 'empty' should be a whole number"),
+        ("counterexample", {"name": "x"}, "counterexample: 'setting' is missing"),
+        ("colour", "red", "outcome: nothing is known of colour"),
+    ],
+)
+def test_a_document_that_is_no_outcome_is_refused(name: str, value: Json, complaint: str) -> None:
+    with pytest.raises(DocumentError, match=re.escape(complaint)):
+        Outcome.from_json({**outcome(Verdict.HOLDS).as_json(), name: value})
+
+
+def test_a_document_that_lacks_something_is_refused() -> None:
+    for name in outcome(Verdict.HOLDS).as_json():
+        without = outcome(Verdict.HOLDS).as_json()
+        del without[name]
+        with pytest.raises(DocumentError, match=f"outcome: '{name}' is missing"):
+            Outcome.from_json(without)
+    with pytest.raises(DocumentError, match="outcome: expected an object, got null"):
+        Outcome.from_json(None)
+
+
+def test_a_document_can_be_saved_beside_the_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "deep" / "run.json"
+    outcomes = [outcome(Verdict.INCONCLUSIVE)]
+    assert report(outcomes, command="check toy", as_json=False, save=file) is Verdict.INCONCLUSIVE
+    assert json.loads(file.read_text()) == document(outcomes, command="check toy")
+    assert "verdict: inconclusive" in capsys.readouterr().out
+    assert list(file.parent.iterdir()) == [file]
 
 
 def test_the_table_has_bounds_and_figures_and_counterexamples_come_first(

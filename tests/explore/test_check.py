@@ -4,7 +4,7 @@ import pytest
 from forebay_models.explore.check import Violation, check
 from forebay_models.explore.graph import Limits, explore
 from forebay_models.explore.outcomes import WITNESSES_OF
-from forebay_models.explore.show import path_table, violation_text
+from forebay_models.explore.show import path_table, violation_shown
 from forebay_models.mutants.spec import SPEC_MUTANTS
 from forebay_spec.actions import Machine
 from forebay_spec.bounds import QUICK, mutual_wait_bounds
@@ -15,9 +15,7 @@ from tests.spec.walking import label
 TINY = mutual_wait_bounds(1, 1, 1)
 
 OVERWRITTEN = """\
-NoOverwrite is violated: A record that may still be drawn, or is held, keeps its slot.
-Conservation is violated: Records come only by Publish and go only by being spent or by Empty; \
-returned ones are sampleable again.
+mutual-wait-1-1-1: C=1 N=1 fifo; producers p1 write 1; readers c1 ask plain 1 1
 
 step | p1           | state
 -----+--------------+----------------------------
@@ -34,7 +32,11 @@ step | p1           | state
 2    | Publish(p1)  | slots[0] = live stamp=1
      |              | filling = -
 3    | Arrive(p1,1) | slots[0] = filling
-     |              | filling = p1: (0)"""
+     |              | filling = p1: (0)
+
+NoOverwrite is violated: A record that may still be drawn, or is held, keeps its slot.
+Conservation is violated: Records come only by Publish and go only by being spent or by Empty; \
+returned ones are sampleable again."""
 
 
 @pytest.mark.parametrize("name", list(QUICK))
@@ -57,7 +59,8 @@ def overwritten() -> Violation:
 
 
 def test_a_violation_is_shown_as_a_table_of_who_did_what() -> None:
-    assert violation_text(overwritten()) == OVERWRITTEN
+    shown = violation_shown(overwritten(), bounds=TINY, name="explore tiny")
+    assert shown.as_text() == OVERWRITTEN
 
 
 def test_everything_that_a_step_violates_is_named() -> None:

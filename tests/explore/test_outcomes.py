@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from forebay_models.coverage import STATE_CLASSES
 from forebay_models.explore import outcomes
 from forebay_models.explore.graph import Limits
 from forebay_models.explore.outcomes import (
@@ -14,9 +15,13 @@ from forebay_models.explore.outcomes import (
 )
 from forebay_models.mutants.spec import SPEC_MUTANTS
 from forebay_models.outcome import Verdict
+from forebay_models.runs.spec import SpecRun
+from forebay_models.tokens import Token, read_token
 from forebay_spec.actions import ACTIONS, Action, Machine
 from forebay_spec.bounds import FULL, QUICK, Bounds, mutual_wait_bounds
 from forebay_spec.state import State
+
+from tests.spec.walking import label
 
 LIVENESS = QUICK["liveness"]
 TINY = mutual_wait_bounds(1, 1, 1)
@@ -38,10 +43,24 @@ def test_a_graph_that_keeps_every_promise_holds_within_its_bounds() -> None:
 
 def test_a_broken_promise_comes_with_its_counterexample() -> None:
     machine = SPEC_MUTANTS["overwrite_sampleable"].machine(TINY)
-    outcome = explore_outcome(TINY, machine=machine)
+    outcome = explore_outcome(TINY, machine=machine, fault="overwrite_sampleable")
     assert outcome.verdict is Verdict.VIOLATED
-    assert outcome.detail.startswith("NoOverwrite is violated")
+    found = outcome.counterexample
+    assert found is not None
+    assert outcome.detail == found.as_text()
+    assert found.what[0].startswith("NoOverwrite is violated: A record that may still be drawn")
     assert "3    | Arrive(p1,1) | slots[0] = filling" in outcome.detail
+    token = read_token(found.token)
+    labels = tuple(map(label, ("Arrive(p1,1)", "Publish(p1)", "Arrive(p1,1)")))
+    assert token == Token(SpecRun(TINY, labels, "NoOverwrite"), "overwrite_sampleable")
+
+
+def test_the_heat_counts_every_edge_by_its_action_and_the_class_of_its_state() -> None:
+    outcome = explore_outcome(LIVENESS)
+    assert sum(sum(row.values()) for row in outcome.heat.values()) == outcome.figures["edges"]
+    assert {name for row in outcome.heat.values() for name in row} <= set(STATE_CLASSES)
+    # Eight empty states, in each of which two producers may write in two sizes.
+    assert outcome.heat["Arrive"]["empty"] == 8 * 2 * 2
 
 
 def test_a_limit_makes_it_inconclusive() -> None:
@@ -96,15 +115,23 @@ def test_a_starved_call_is_shown_with_what_goes_on_meanwhile() -> None:
     machine = SPEC_MUTANTS["barging_writer"].machine(LIVENESS)
     outcome = liveness_outcome(machine=machine)
     assert outcome.verdict is Verdict.VIOLATED
-    assert outcome.detail.startswith("EventuallyServed is violated: A ticket leaves")
-    assert "these steps can be repeated for ever" in outcome.detail
+    found = outcome.counterexample
+    assert found is not None
+    assert outcome.detail.startswith(found.as_text())
+    assert found.what[0].startswith("EventuallyServed is violated: A ticket leaves")
+    assert "these steps can be repeated for ever" in found.what[1]
+    assert "again and again from step" in outcome.detail
     assert "CloseEnds" not in outcome.detail
 
 
 def test_a_call_that_stands_still_for_ever_is_shown() -> None:
     outcome = liveness_outcome(machine=SPEC_MUTANTS["close_forgets_readers"].machine(LIVENESS))
     assert outcome.verdict is Verdict.VIOLATED
-    assert outcome.detail.endswith("Then nothing more has to happen, and c1 waits for ever.")
+    assert outcome.counterexample is not None
+    assert outcome.counterexample.what[1] == (
+        "Then nothing more has to happen, and c1 waits for ever."
+    )
+    assert "again and again" not in outcome.detail
 
 
 def test_liveness_that_is_about_nobody_shows_nothing() -> None:

@@ -4,10 +4,12 @@ from pathlib import Path
 
 import pytest
 from forebay_models.outcome import Outcome, Verdict
+from forebay_models.runs.tlc import TlcRun
 from forebay_models.tlc.judge import bound_complaints, judge
 from forebay_models.tlc.manifest import Run
 from forebay_models.tlc.messages import MessageReader, Report
 from forebay_models.tlc.runner import Result
+from forebay_models.tokens import Token, read_token
 
 DATA = Path(__file__).parent / "data"
 EXIT_CODES = {"invariant": 12, "action": 13, "temporal": 13, "deadlock": 11}
@@ -102,8 +104,12 @@ def test_an_expected_failure_passes_and_is_shown_on_demand(
     assert outcome.verdict is Verdict.HOLDS
     assert outcome.figures["found"] == found
     assert outcome.detail == ""
+    assert outcome.counterexample is None
     shown = judged(run_of(expect, named), failure(stored), show=True)
     assert "initially" in shown.detail
+    assert shown.counterexample is not None
+    # A planted fault that is found is no failure that could come again.
+    assert shown.counterexample.token == ""
 
 
 @pytest.mark.parametrize(
@@ -115,8 +121,13 @@ def test_an_unexpected_failure_is_a_violation_with_its_trace(
 ) -> None:
     outcome = judged(run_of(expect, named), failure("door_invariant"))
     assert outcome.verdict is Verdict.VIOLATED
-    assert outcome.detail.startswith("invariant OneAtATime is violated; expected: ")
+    found = outcome.counterexample
+    assert found is not None
+    assert found.what[0].startswith("invariant OneAtATime is violated; expected: ")
+    assert found.setting == outcome.bounds == "C=2"
     assert "inside = {ann, bob}" in outcome.detail
+    assert outcome.detail == found.as_text()
+    assert read_token(found.token) == Token(TlcRun("toy"))
 
 
 def test_an_error_of_tlc_is_neither_pass_nor_failure() -> None:

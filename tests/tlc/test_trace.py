@@ -2,12 +2,23 @@
 
 from pathlib import Path
 
+from forebay_models.counterexample import Counterexample
 from forebay_models.tlc.messages import Report, TraceState
-from forebay_models.tlc.trace import counterexample
+from forebay_models.tlc.trace import trace_shown
 
 DATA = Path(__file__).parent / "data"
 IDLE = '[phase |-> "free", uses |-> 0]'
 LIVE = '[phase |-> "live", uses |-> 1]'
+
+
+def counterexample(report: Report) -> str:
+    """Return the trace of a report as text."""
+    found = shown(report)
+    return "" if found is None else found.as_text()
+
+
+def shown(report: Report) -> Counterexample | None:
+    return trace_shown(report, name="tlc toy", setting="", what=())
 
 
 def state(
@@ -74,7 +85,7 @@ def test_a_value_that_cannot_be_read_is_shown_as_it_is() -> None:
 
 
 def test_no_trace_makes_no_table() -> None:
-    assert counterexample(Report()) == ""
+    assert shown(Report()) is None
 
 
 def buffer_state(number: int, action: str, phase: str, filling: str, free: str) -> TraceState:

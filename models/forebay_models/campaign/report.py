@@ -1,4 +1,4 @@
-"""What a campaign has to say: what was exercised how often, and a failure as a table of steps."""
+"""What a campaign has to say: what was exercised how often, and a failure step by step."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -7,15 +7,21 @@ from forebay_spec.actions import ACTIONS
 from forebay_spec.properties import WITNESSES
 
 from forebay_models.adapters.adapter import MANNERS, USUAL
-from forebay_models.campaign.driver import Divergence, Exercise
+from forebay_models.campaign.driver import Exercise
 from forebay_models.campaign.session import Session
 from forebay_models.campaign.settings import BOUNDS
-from forebay_models.describe import describe
+from forebay_models.campaign.shown import counterexample_of
+from forebay_models.counterexample import Counterexample
+from forebay_models.coverage import heat_of
 from forebay_models.outcome import Figure, Outcome, Verdict
-from forebay_models.tables import Step, changes, steps_table, text_table
+from forebay_models.runs.walk import WalkRun
+from forebay_models.tables import text_table
+from forebay_models.tokens import token_of
 
 
-def outcome_of(session: Session, *, target: str, repeat: str, steps: int) -> Outcome:
+def outcome_of(
+    session: Session, *, target: str, repeat: str, steps: int, fault: str = ""
+) -> Outcome:
     """Return a campaign's result.
 
     Args:
@@ -23,16 +29,20 @@ def outcome_of(session: Session, *, target: str, repeat: str, steps: int) -> Out
         target: what was driven.
         repeat: the command line without the wanted number of examples.
         steps: how many steps an example had at most.
+        fault: the planted fault with which it ran, if any; a replay plants it again.
     """
     exercise = session.exercise
     missed = never(exercise.actions, ACTIONS)
     unseen = never(exercise.witnesses, WITNESSES)
     parts = [exercise_table(exercise)]
     verdict = Verdict.HOLDS
+    failure: Counterexample | None = None
     if session.failure is not None:
         verdict = Verdict.VIOLATED
-        again = f"to repeat: {repeat} --examples {session.failed_example}"
-        parts = [failure_table(session.failure), again]
+        token = token_of(WalkRun.of(session.failure), fault=fault)
+        failure = counterexample_of(session.failure, name=f"stateful {target}", token=token)
+        again = f"to repeat the search: {repeat} --examples {session.failed_example}"
+        parts = [failure.as_text(), again]
         if session.flaky:
             parts.append("not every repetition of this failed: something here is left to chance")
     elif missed:
@@ -51,6 +61,8 @@ def outcome_of(session: Session, *, target: str, repeat: str, steps: int) -> Out
         figures=figures(exercise),
         seconds=session.elapsed,
         detail="\n\n".join(parts),
+        counterexample=failure,
+        heat=heat_of(exercise.heat),
     )
 
 
@@ -63,6 +75,7 @@ def figures(exercise: Exercise) -> dict[str, Figure]:
         "witnesses": (
             f"{len(WITNESSES) - len(never(exercise.witnesses, WITNESSES))} of {len(WITNESSES)}"
         ),
+        "edges": len(exercise.edges.edges),
     }
 
 
@@ -100,40 +113,6 @@ def exercise_table(exercise: Exercise) -> str:
         ]
     rows += [["witness", name, _times(exercise.witnesses[name])] for name in WITNESSES]
     return text_table(["", "exercised", "times"], rows)
-
-
-def failure_table(failure: Divergence) -> str:
-    """Return the steps that led to a failure, and at the last one what was expected and seen."""
-    state = failure.start
-    before = describe(state)
-    rows = [Step("initially", None, changes(None, before))]
-    for step in failure.steps:
-        manner = (f"({step.manner})",) if step.manner else ()
-        if step.after is None:
-            rows.append(Step(str(step.label), step.actor, (*manner, *_parting(failure, before))))
-            continue
-        after = describe(step.after)
-        rows.append(Step(str(step.label), step.actor, (*manner, *changes(before, after))))
-        before = after
-    return f"{failure.setting.line()}\n\n{steps_table(rows)}\n\n" + "\n".join(failure.what)
-
-
-def _parting(failure: Divergence, before: dict[str, str]) -> tuple[str, ...]:
-    """Return what the last step should have done, and what it did instead."""
-    if not failure.expected:
-        return ("here they part",)
-    seen = None if failure.seen is None else describe(failure.seen)
-    allowed = [describe(state) for state in failure.expected]
-    if seen is not None:
-        allowed.sort(key=lambda state: sum(state[name] != seen[name] for name in state))
-    nearest = allowed[0]
-    lines = [f"expected: {line}" for line in changes(before, nearest)]
-    if len(allowed) > 1:
-        lines.append(f"(or {len(allowed) - 1} other states, since the draw is random)")
-    if seen is None:
-        return (*lines, "seen: see below")
-    wrong = [f"seen: {name} = {text}" for name, text in seen.items() if text != nearest[name]]
-    return (*lines, *(wrong or ["seen: the same state, see below"]))
 
 
 def _times(number: int) -> str:

@@ -5,9 +5,7 @@ many examples fit into a budget depends on the machine. A round is one search of
 seed of its own and nothing remembered from other runs.
 """
 
-import logging
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Final
 
 from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
@@ -16,6 +14,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from forebay_models.campaign.driver import Divergence
 from forebay_models.campaign.machine import machine_for
+from forebay_models.campaign.quiet import quiet_library
 from forebay_models.campaign.session import Enough, Session
 
 STEPS: Final = 40
@@ -45,7 +44,7 @@ def run(session: Session, *, seed_number: int, steps: int = STEPS) -> None:
         verbosity=Verbosity.quiet,
     )
     number = 0
-    with _quiet_library():
+    with quiet_library():
         while not session.over and session.failure is None:
             machine = seed(seed_number * _SPREAD + number)(machine_for(session))
             try:
@@ -61,15 +60,3 @@ def run(session: Session, *, seed_number: int, steps: int = STEPS) -> None:
                 raise session.broken
             number += 1
         session.shorten()
-
-
-@contextmanager
-def _quiet_library() -> Iterator[None]:
-    """Keep the library from warning of sizes that are meant to lead to mutual waits."""
-    logger = logging.getLogger("forebay")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)

@@ -15,6 +15,7 @@ from forebay_spec.bounds import Bounds
 from forebay_spec.properties import STEPS, WITNESSES, Witness, invariants
 from forebay_spec.state import State
 
+from forebay_models.coverage import state_class
 from forebay_models.explore.graph import Edge, Graph, Limits, Move, Tally, explore
 
 
@@ -30,12 +31,14 @@ class Violation:
 class Report:
     """What a check found. The graph is whole unless it says why it stopped.
 
-    `actions` counts the edges of each action that occurs; `witnesses` are those that came up.
+    `actions` counts the edges of each action that occurs, `heat` does so by the class of the state
+    that they start in; `witnesses` are those that came up.
     """
 
     graph: Graph
     violation: Violation | None
     actions: Mapping[str, int]
+    heat: Mapping[tuple[str, str], int]
     witnesses: frozenset[str]
 
 
@@ -52,6 +55,8 @@ class Judge:
         self.at: int = 0  # the number of the bad state, or of the state before the bad step
         self.by: Move | None = None  # the bad step
         self.actions: Counter[str] = Counter()
+        self.heat: Counter[tuple[str, str]] = Counter()
+        self._source, self._class = -1, ""
         self.reached: set[str] = set()
 
     def sees_state(self, number: int, state: State) -> bool:
@@ -65,6 +70,9 @@ class Judge:
         """Check the step properties and note the witnesses."""
         bounds, label = self._bounds, edge.label
         self.actions[label.name] += 1
+        if edge.source != self._source:
+            self._source, self._class = edge.source, state_class(before)
+        self.heat[label.name, self._class] += 1
         for name, comes_up in self._missing:
             if comes_up(bounds, before, label, after):
                 self.reached.add(name)
@@ -111,4 +119,5 @@ def check(
     """Explore a machine and judge everything that is found, up to the first violation."""
     judge = Judge(machine)
     graph = explore(machine, limits=limits, progress=progress, watch=judge, keep_edges=keep_edges)
-    return Report(graph, judge.violation(graph), judge.actions, frozenset(judge.reached))
+    violation, reached = judge.violation(graph), frozenset(judge.reached)
+    return Report(graph, violation, judge.actions, judge.heat, reached)

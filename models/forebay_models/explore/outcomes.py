@@ -13,13 +13,18 @@ from forebay_spec.actions import Machine
 from forebay_spec.bounds import FULL, QUICK, Bounds, mutual_wait_bounds
 from forebay_spec.properties import LIVENESS, WITNESSES
 
+from forebay_models.counterexample import Counterexample
+from forebay_models.coverage import heat_of
 from forebay_models.explore.check import Lookout, Report, check
 from forebay_models.explore.graph import Limits, Tally, explore
-from forebay_models.explore.liveness import Answer, answer
-from forebay_models.explore.show import starvation_text, violation_text
+from forebay_models.explore.liveness import Starvation, answer
+from forebay_models.explore.show import meanwhile, starvation_shown, violation_shown
 from forebay_models.outcome import Figure, Outcome, Verdict
+from forebay_models.runs.spec import SpecRun
+from forebay_models.tokens import token_of
 
 Progress = Callable[[str], None]
+FOR_EVER: Final = "explore for-ever"
 
 # Which witnesses come up in which theme; the quick graph and the full one have the same.
 _WAITS = ("WriterWaitsThenAdmitted", "ReaderWaitsThenDraws")
@@ -51,19 +56,29 @@ def explore_outcome(
     limits: Limits | None = None,
     progress: Progress | None = None,
     witnesses: frozenset[str] | None = None,
+    fault: str = "",
 ) -> Outcome:
     """Check every state property, step property and witness within these bounds.
 
-    `machine` is another one than the honest machine of the bounds. `witnesses` have to come up; by
-    default those of the theme that the bounds' name begins with, none where there is no such theme.
+    `machine` is another one than the honest machine of the bounds, and `fault` the name of what is
+    planted in it, for a replay. `witnesses` have to come up; by default those of the theme that the
+    bounds' name begins with, none where there is no such theme.
     """
     started = time.monotonic()
     report = check(machine or Machine(bounds), limits=limits, progress=_spoken(progress))
     if witnesses is None:
         witnesses = WITNESSES_OF.get(bounds.name.split("-")[0], frozenset())
-    verdict, detail = _judged(report, witnesses)
+    name = f"explore {bounds.name}"
+    failure: Counterexample | None = None
+    if report.violation is not None:
+        broken, path = report.violation.properties[0], report.violation.path
+        token = token_of(SpecRun.of(path, bounds=bounds, broken=broken), fault=fault)
+        failure = violation_shown(report.violation, bounds=bounds, name=name, token=token)
+        verdict, detail = Verdict.VIOLATED, failure.as_text()
+    else:
+        verdict, detail = _judged(report, witnesses)
     return Outcome(
-        name=f"explore {bounds.name}",
+        name=name,
         verdict=verdict,
         bounds=bounds.line(),
         figures={
@@ -75,12 +90,12 @@ def explore_outcome(
         },
         seconds=time.monotonic() - started,
         detail=detail,
+        counterexample=failure,
+        heat=heat_of(report.heat),
     )
 
 
 def _judged(report: Report, witnesses: frozenset[str]) -> tuple[Verdict, str]:
-    if report.violation is not None:
-        return Verdict.VIOLATED, violation_text(report.violation)
     if report.graph.stopped:
         return Verdict.INCONCLUSIVE, f"The exploration was ended {report.graph.stopped}."
     missing = sorted(witnesses - report.witnesses)
@@ -97,8 +112,12 @@ def liveness_outcome(
     limits: Limits | None = None,
     progress: Progress | None = None,
     strong: bool = False,
+    fault: str = "",
 ) -> Outcome:
-    """Check the liveness properties within these bounds, under weak fairness or `strong`."""
+    """Check the liveness properties within these bounds, under weak fairness or `strong`.
+
+    `fault` is the name of what is planted in the machine, for a replay.
+    """
     started = time.monotonic()
     graph = explore(machine or Machine(bounds), limits=limits, progress=_spoken(progress))
     figures: dict[str, Figure] = {
@@ -107,31 +126,35 @@ def liveness_outcome(
         "depth": graph.depth,
     }
     verdict, detail = Verdict.HOLDS, ""
+    failures: list[Counterexample] = []
     if graph.stopped:
         verdict, detail = Verdict.INCONCLUSIVE, f"The exploration was ended {graph.stopped}."
     else:
         answers = [answer(graph, prop, strong=strong) for prop in LIVENESS.values()]
         figures |= {f"{found.name} owed in states": found.owed for found in answers}
-        verdict, detail = _answered(answers)
+        texts = []
+        for found in answers:
+            if found.starvation is not None:
+                failures.append(_starved(bounds, found.name, found.starvation, fault))
+                texts += [failures[-1].as_text(), meanwhile(found.starvation)]
+            elif found.owed == 0:
+                texts.append(f"{found.name} is about nobody: no state owes anything to anyone.")
+        verdict = Verdict.VIOLATED if texts else Verdict.HOLDS
+        detail = "\n\n".join(text for text in texts if text)
     return Outcome(
-        name="explore for-ever",
+        name=FOR_EVER,
         verdict=verdict,
         bounds=f"{bounds.line()}; {'strong' if strong else 'weak'} fairness",
         figures=figures,
         seconds=time.monotonic() - started,
         detail=detail,
+        counterexample=failures[0] if failures else None,
     )
 
 
-def _answered(answers: list[Answer]) -> tuple[Verdict, str]:
-    texts = [
-        starvation_text(found.name, found.starvation)
-        if found.starvation is not None
-        else f"{found.name} is about nobody: no state owes anything to anyone."
-        for found in answers
-        if found.starvation is not None or found.owed == 0
-    ]
-    return (Verdict.VIOLATED if texts else Verdict.HOLDS), "\n\n".join(texts)
+def _starved(bounds: Bounds, broken: str, found: Starvation, fault: str) -> Counterexample:
+    token = token_of(SpecRun.of(found.path, bounds=bounds, broken=broken), fault=fault)
+    return starvation_shown(broken, found, bounds=bounds, name=FOR_EVER, token=token)
 
 
 def mutual_wait_expected(capacity: int, n: int, k: int) -> bool:

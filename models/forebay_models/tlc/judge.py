@@ -7,12 +7,15 @@ fewer states or reaches less than before.
 
 from math import gcd
 
+from forebay_models.counterexample import Counterexample
 from forebay_models.outcome import Figure, Outcome, Verdict
+from forebay_models.runs.tlc import TlcRun
 from forebay_models.tlc.manifest import Run
 from forebay_models.tlc.messages import Report
 from forebay_models.tlc.runner import Result
-from forebay_models.tlc.trace import counterexample
+from forebay_models.tlc.trace import trace_shown
 from forebay_models.tlc.values import BadValue, Value, parse, unquote
+from forebay_models.tokens import token_of
 
 # TLC's exit codes and the kinds of violation that they go with.
 _KINDS = {
@@ -31,7 +34,7 @@ def judge(run: Run, result: Result, *, bounds: str, show: bool = False) -> Outco
     if report.depth:
         figures["depth"] = report.depth
 
-    def outcome(verdict: Verdict, detail: str) -> Outcome:
+    def outcome(verdict: Verdict, detail: str, failure: Counterexample | None = None) -> Outcome:
         return Outcome(
             name=f"tlc {run.name}",
             verdict=verdict,
@@ -39,6 +42,7 @@ def judge(run: Run, result: Result, *, bounds: str, show: bool = False) -> Outco
             figures=figures,
             seconds=result.seconds,
             detail=detail,
+            counterexample=failure,
         )
 
     finished = report.succeeded == (result.exit_code == 0)
@@ -50,15 +54,14 @@ def judge(run: Run, result: Result, *, bounds: str, show: bool = False) -> Outco
         name = _violated_name(run, report)
         figures["steps"] = max(len(report.trace) - 1, 0)
         as_expected = run.expect == report.violated and run.property in (None, name)
+        what = _found(run, report, name)
         if as_expected:
             figures["found"] = name or report.violated
-            detail = f"{_found(run, report, name)}\n{counterexample(report)}" if show else ""
-            return outcome(Verdict.HOLDS, detail)
+            return outcome(Verdict.HOLDS, *(_shown(run, report, bounds, what) if show else ("",)))
         expected = "no violation" if run.expect == "holds" else f"{run.property or run.expect}"
-        return outcome(
-            Verdict.VIOLATED,
-            f"{_found(run, report, name)}; expected: {expected}\n{counterexample(report)}",
-        )
+        what = f"{what}; expected: {expected}"
+        token = token_of(TlcRun(run.name))
+        return outcome(Verdict.VIOLATED, *_shown(run, report, bounds, what, token))
 
     if run.expect != "holds":
         what = f"the planted fault {run.fault}" if run.fault else "the expected violation"
@@ -74,6 +77,15 @@ def judge(run: Run, result: Result, *, bounds: str, show: bool = False) -> Outco
         figures["mutual waits"] = sum(value[0] == "MUTUAL" for value in values)
     complaints = _complaints(run, report, reached, values)
     return outcome(Verdict.VIOLATED if complaints else Verdict.HOLDS, "\n".join(complaints))
+
+
+def _shown(
+    run: Run, report: Report, bounds: str, what: str, token: str = ""
+) -> tuple[str, Counterexample | None]:
+    """Return a violation as text, and as a counterexample if TLC has printed one."""
+    name = f"tlc {run.name}"
+    failure = trace_shown(report, name=name, setting=bounds, what=[what], token=token)
+    return (what if failure is None else failure.as_text()), failure
 
 
 def _complaints(

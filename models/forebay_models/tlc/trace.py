@@ -11,37 +11,57 @@ from collections.abc import Mapping, Sequence
 
 from forebay_spec.state import State
 
+from forebay_models.counterexample import Counterexample, Row
 from forebay_models.describe import describe
-from forebay_models.tables import Step, changes, steps_table
 from forebay_models.tlc.edges import BadGraph, to_state
 from forebay_models.tlc.messages import Report, TraceState
 from forebay_models.tlc.values import BadValue, Function, Value, parse, show
 
 
-def counterexample(report: Report) -> str:
-    """Return the trace of a report as a plain-text table, with what becomes of it at the end."""
+def trace_shown(
+    report: Report, *, name: str, setting: str, what: Sequence[str], token: str = ""
+) -> Counterexample | None:
+    """Return the trace of a report, with what becomes of it at the end, or None without a trace.
+
+    Args:
+        report: of a run of TLC.
+        name: of the check, such as "tlc writers".
+        setting: the bounds.
+        what: sentences that say what is wrong.
+        token: with which it can be replayed.
+    """
     if not report.trace:
-        return ""
-    table = steps_table(steps_of(report.trace))
+        return None
+    return Counterexample(
+        name=name,
+        setting=setting,
+        rows=rows_of(report.trace),
+        what=(*what, *_end(report)),
+        token=token,
+    )
+
+
+def _end(report: Report) -> tuple[str, ...]:
+    """Return how a run goes on for ever, if it does."""
     if report.loop is None:
-        return table
+        return ()
     if report.loop == report.trace[-1].number:
-        return f"{table}\nand then nothing happens any more"
+        return ("and then nothing happens any more",)
     action, again = report.loop_action or "one more step", report.loop - 1
-    return f"{table}\nthen {action} leads back to the state after step {again}, and so on for ever"
+    return (f"then {action} leads back to the state after step {again}, and so on for ever",)
 
 
-def steps_of(trace: Sequence[TraceState]) -> list[Step]:
+def rows_of(trace: Sequence[TraceState]) -> tuple[Row, ...]:
     """Return a step for each state; the first is the initial state."""
     states = [{name: _parsed(text) for name, text in state.variables.items()} for state in trace]
     shown = _as_buffer(states) or [_lines(state) for state in states]
-    steps = [Step("initially", None, changes(None, shown[0]))] if shown else []
+    rows = [Row(label="initially", state=shown[0])] if shown else []
     for number in range(1, len(states)):
         actor, parameters = _who(states[number - 1], states[number])
-        name = trace[number].action
-        label = f"{name}({','.join(parameters)})" if parameters else name
-        steps.append(Step(label, actor, changes(shown[number - 1], shown[number])))
-    return steps
+        action = trace[number].action
+        label = f"{action}({','.join(parameters)})" if parameters else action
+        rows.append(Row(label=label, actor=actor, state=shown[number]))
+    return tuple(rows)
 
 
 def _as_buffer(states: Sequence[Mapping[str, Value]]) -> list[dict[str, str]] | None:

@@ -1,0 +1,1 @@
+"""The runs that a replay token can be about, one module for each level."""

@@ -1,0 +1,122 @@
+"""Bounds and steps as JSON and back, whole, so that a token needs nothing that may change later.
+
+Names alone would be shorter; but the bounds behind a name are made wider now and then, and an old
+failure would then be run within other bounds.
+"""
+
+from typing import get_args
+
+from forebay_spec.actions import ACTIONS, Label
+from forebay_spec.bounds import Bounds, Order, ReaderKind, Request
+from forebay_spec.kernel import Closing
+
+from forebay_models.documents import DocumentError, Fields, Json, kind, text
+
+
+def bounds_json(bounds: Bounds) -> dict[str, Json]:
+    """Return bounds as one JSON object."""
+    return {
+        "name": bounds.name,
+        "capacity": bounds.capacity,
+        "uses": bounds.uses,
+        "order": bounds.order,
+        "producers": list(bounds.producers),
+        "readers": list(bounds.readers),
+        "write_sizes": list(bounds.write_sizes),
+        "requests": [list(request) for request in bounds.requests],
+        "token_of": [list(pair) for pair in bounds.token_of],
+        "features": sorted(bounds.features),
+        "closings": [mode.name for mode in bounds.closings],
+    }
+
+
+def read_bounds(document: object) -> Bounds:
+    """Return the bounds that `bounds_json` gave, or raise `DocumentError`."""
+    fields = Fields(document, "bounds")
+    try:
+        bounds = Bounds(
+            name=fields.text("name"),
+            capacity=fields.whole("capacity"),
+            uses=fields.whole("uses"),
+            order=read_order(fields.text("order")),
+            producers=fields.texts("producers"),
+            readers=fields.texts("readers"),
+            write_sizes=tuple(whole(n, "write size") for n in fields.items("write_sizes")),
+            requests=tuple(_request(row) for row in fields.items("requests")),
+            token_of=tuple(_pair(row) for row in fields.items("token_of")),
+            features=frozenset(fields.texts("features")),
+            closings=tuple(_closing(name) for name in fields.texts("closings")),
+        )
+    except DocumentError:
+        raise
+    except ValueError as error:
+        raise DocumentError(f"impossible bounds: {error}") from error
+    fields.end()
+    return bounds
+
+
+def label_json(label: Label) -> list[Json]:
+    """Return a step as a list: the action and its arguments."""
+    return [label.name, *label.args]
+
+
+def read_label(document: object) -> Label:
+    """Return the step that `label_json` gave, or raise `DocumentError`."""
+    name, *args = listed(document, "step", least=1)
+    if not isinstance(name, str) or name not in ACTIONS:
+        raise DocumentError(f"step: the specification has no action {name!r}")
+    return Label(name, tuple(_argument(it) for it in args))
+
+
+def listed(document: object, what: str, *, least: int) -> list[object]:
+    """Return a value that is a list of at least so many items."""
+    if not isinstance(document, list) or len(document) < least:
+        raise DocumentError(f"{what}: expected a list of {least} or more, got {kind(document)}")
+    return document
+
+
+def exactly(document: object, what: str, count: int) -> list[object]:
+    """Return a value that is a list of so many items."""
+    items = listed(document, what, least=count)
+    if len(items) != count:
+        raise DocumentError(f"{what}: expected {count} items, got {len(items)}")
+    return items
+
+
+def whole(value: object, what: str) -> int:
+    """Return a value that is a whole number."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise DocumentError(f"{what}: expected a whole number, got {kind(value)}")
+    return value
+
+
+def _argument(value: object) -> str | int:
+    return value if isinstance(value, str) else whole(value, "argument")
+
+
+def _request(document: object) -> Request:
+    name, k, m = exactly(document, "request", 3)
+    kinds: tuple[ReaderKind, ...] = get_args(ReaderKind)
+    for known in kinds:
+        if name == known:
+            return Request(known, whole(k, "request"), whole(m, "request"))
+    raise DocumentError(f"request: {name!r} is none of {', '.join(kinds)}")
+
+
+def _pair(document: object) -> tuple[str, str]:
+    actor, token = exactly(document, "token of an actor", 2)
+    return text(actor, "actor"), text(token, "token")
+
+
+def read_order(name: str) -> Order:
+    orders: tuple[Order, ...] = get_args(Order)
+    for known in orders:
+        if name == known:
+            return known
+    raise DocumentError(f"order: {name!r} is none of {', '.join(orders)}")
+
+
+def _closing(name: str) -> Closing:
+    if name not in Closing.__members__:
+        raise DocumentError(f"closing: {name!r} is none of {', '.join(Closing.__members__)}")
+    return Closing[name]
