@@ -81,7 +81,7 @@ class ThreadMonitor:
         timeout = self._nap if deadline is None else min(self._nap, deadline - self.clock())
         if timeout <= 0.0:
             return
-        bell = threading.Lock()
+        bell = self._bell()
         bell.acquire()
         self._sleepers.append(bell)
         rung = False
@@ -121,6 +121,9 @@ class ThreadMonitor:
         if own.enter is ThreadMonitor.enter and own.leave is ThreadMonitor.leave:
             return self._lock
         return Section(self)
+
+    def _bell(self) -> threading.Lock:
+        return threading.Lock()
 
     def _forget(self, bell: threading.Lock) -> None:
         with suppress(ValueError):

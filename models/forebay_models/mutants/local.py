@@ -9,7 +9,7 @@ A fault is planted by replacing a method of the library for the length of a `wit
 """
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Final, NamedTuple
 from unittest.mock import patch
 
@@ -58,6 +58,7 @@ def _mutant(
     return register
 
 
+_first = Actions._first
 _publish = Actions.publish
 _leave = Ledger.leave
 _withdraw = Actions.withdraw
@@ -123,7 +124,7 @@ def _publish_silently(self: Actions, call: Call) -> None:
 @_mutant("wakes_one", ThreadMonitor, "wake", "a change wakes one sleeper instead of all")
 def _wake_one(self: ThreadMonitor) -> None:
     self._sequence = next(self._numbers)
-    if self._sleepers:
+    with suppress(IndexError):
         self._sleepers.popleft().release()
 
 
@@ -344,3 +345,38 @@ def _reopen(self: Ledger, mode: Closing) -> None:
 @_mutant("batch_reversed", BlockingReplayBuffer, "_gather", "records come in the wrong order")
 def _gather_reversed(self: BlockingReplayBuffer, slots: Ints) -> object:
     return _gather(self, slots[::-1].copy())
+
+
+@_mutant(
+    "expired_head_wakes_nobody",
+    Actions,
+    "look_again",
+    "a call at the head that expires wakes nobody behind it",
+)
+def _expire_silently(self: Actions, call: Call) -> Verdict:
+    with self.section:
+        call.verdict = verdict = self.rules.verdict(call)
+        if verdict is Verdict.WAIT:
+            return verdict
+        if verdict is Verdict.SERVE:
+            self._serve(call)
+        else:
+            self.ledger.leave(call, self._counter(call, verdict))
+        others = self.anybody_waits() and verdict is not Verdict.TIMEOUT
+    self.hand_on(others)
+    return verdict
+
+
+@_mutant(
+    "checked_outside_lock",
+    Actions,
+    "_first",
+    "whether there is room, or a record, is looked at before the critical section is entered",
+)
+def _look_before_entering(self: Actions, call: Call) -> Verdict:
+    if self.rules.verdict(call) is not Verdict.SERVE:
+        return _first(self, call)
+    with self.section:
+        call.verdict = Verdict.SERVE
+        self._serve(call)
+    return call.verdict

@@ -1,0 +1,1 @@
+"""Runs real threads under every order of their steps that a strategy asks for."""

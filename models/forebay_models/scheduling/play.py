@@ -1,0 +1,293 @@
+"""One run: a fresh buffer, the programs of a scenario on its players, and the oracle beside it."""
+
+import gc
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from forebay import BlockingReplayBuffer, Lease, Limits
+from forebay import _layout as at
+from forebay._threads import thread_number
+from forebay_spec.actions import Label
+from forebay_spec.state import State
+
+from forebay_models.adapters.abstraction import state_of
+from forebay_models.scheduling.monitor import ENTER, LOCKED_OUT, ScheduledMonitor
+from forebay_models.scheduling.oracle import Memory, Oracle, Planted
+from forebay_models.scheduling.scenario import Op, Scenario
+from forebay_models.scheduling.stage import Failure, Kind, Stage, Status
+from forebay_models.scheduling.storage import NumberStorage
+from forebay_models.scheduling.strategies import Strategy
+
+SECONDS: Final = 1000.0
+"""The timeout of calls that may expire; time passes only where that is chosen."""
+
+_LIMITS: Final = Limits(calls=16, tokens=4)
+"""Small tables, so that a buffer is made and looked at quickly."""
+
+TIME_IS_UP: Final = "its time is up"
+FOR_NOTHING: Final = "wakes for no reason"
+RETURNED: Final = "returned"
+ANCHORS: Final = frozenset({"arriving", "asking", "woken", "admitted", "drawn", RETURNED})
+"""Points at which a thread knows nothing but what the ledger says too: what it has lived through
+before makes no difference to what it will do."""
+
+_FORGET: Final = 50_000
+"""Ledgers that are remembered at most."""
+
+
+class Slice(NamedTuple):
+    """What one player did between two choice points."""
+
+    actor: str
+    label: str
+    step: Label | None
+    state: State
+
+
+class Run(NamedTuple):
+    """How a run went: what was chosen, what happened, and what was wrong, if anything was."""
+
+    choices: tuple[int, ...]
+    slices: tuple[Slice, ...]
+    failure: Failure | None
+    pruned: bool = False
+
+
+class Theatre:
+    """Runs one scenario again and again; use it as a context manager, which ends the threads.
+
+    Args:
+        scenario: what is run.
+    """
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self._memory = Memory(scenario)
+        self._states: dict[bytes, State] = {}
+        self._stage = Stage(scenario.actors)
+        self._numbers: dict[int, str] = {}
+
+    def __enter__(self) -> "Theatre":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stage.__exit__(*error)
+
+    def run(self, strategy: Strategy) -> Run:
+        """Run the scenario once, as the strategy says."""
+        performance = _Performance(self.scenario, self._stage, self._memory, self._numbers)
+        performance.states = self._states
+        if len(self._states) > _FORGET:
+            self._states.clear()
+        enabled = gc.isenabled()
+        gc.disable()  # finalisers would run wherever the collector happens to
+        try:
+            self._stage.run(
+                performance.programs(),
+                lambda options: strategy.pick(options, performance.digest),
+                performance,
+            )
+        finally:
+            performance.retire()
+            if enabled:
+                gc.enable()
+        failure = self._stage.failure
+        if failure is None and not self._stage.pruned:
+            failure = performance.judge_end()
+        return Run(
+            tuple(self._stage.choices), tuple(performance.slices), failure, self._stage.pruned
+        )
+
+
+class _Performance:
+    """The buffer of one run and what its players do with it."""
+
+    def __init__(
+        self, scenario: Scenario, stage: Stage, memory: Memory, numbers: dict[int, str]
+    ) -> None:
+        self._scenario = scenario
+        self._stage = stage
+        self._memory = memory
+        self._numbers = numbers
+        self._monitor = monitor = ScheduledMonitor(stage)
+        self._storage = NumberStorage(scenario.capacity, monitor.point, self._raise_if_planted)
+        self._buffer = BlockingReplayBuffer(
+            self._storage,
+            consume_after_n_samples=scenario.uses,
+            order=scenario.order,
+            transform=self._transform,
+            write_transform=None,
+            seed=0,
+            stall_warning=None,
+            limits=_LIMITS,
+            monitor=monitor,
+        )
+        self._ledger = self._buffer._core.ledger
+        self._tokens = {name: self._buffer.cancel_token() for name in scenario.bounds.tokens}
+        rows = {name: token.row_for(self._buffer._core) for name, token in self._tokens.items()}
+        self._token_names = {row: name for name, row in rows.items() if row is not None}
+        self._leases: dict[str, list[Lease[object]]] = {name: [] for name in scenario.actors}
+        self._raising = [False] * len(scenario.actors)
+        self._oracle = Oracle(scenario, memory)
+        self._sections = [False] * len(scenario.actors)
+        self._raw = self._look()
+        self.states: dict[bytes, State] = {}
+        self.slices: list[Slice] = []
+        self._shared = hash(self._raw)
+        self._lived = [0] * len(scenario.actors)
+        self._done = [0] * len(scenario.actors)
+
+    def programs(self) -> list[Callable[[], None]]:
+        """Return what each player does."""
+
+        def program(index: int, actor: str, ops: Sequence[Op]) -> Callable[[], None]:
+            def play() -> None:
+                self._numbers[thread_number()] = actor
+                for number, op in enumerate(ops):
+                    self._call(index, actor, number, op)
+
+            return play
+
+        actors = zip(self._scenario.actors, self._scenario.ops, strict=True)
+        return [program(index, actor, ops) for index, (actor, ops) in enumerate(actors)]
+
+    def slice_ends(self, player: int, label: str) -> None:
+        """Judge what a player did since its last choice point."""
+        actor = self._scenario.actors[player]
+        section = self._sections[player] and label != LOCKED_OUT
+        self._sections[player] = label in (ENTER, LOCKED_OUT)
+        # What a slice does depends on what its thread has lived through and on what it finds.
+        self._lived[player] = hash((self._lived[player], label, self._shared))
+        if label in ANCHORS:
+            self._done[player] += label == RETURNED
+            self._lived[player] = hash((self._done[player], label))
+        raw = self._look()
+        after = self._oracle.state
+        if raw != self._raw:
+            self._raw = raw
+            after = self._read(raw)
+        self._shared = hash((raw, self._monitor.digest(), tuple(self._storage.numbers)))
+        expired = self._stage.players[player].ahead > 0
+        try:
+            step = self._oracle.slice(actor, section, expired, after)
+        except Failure:
+            self.slices.append(Slice(actor, label, None, after))
+            raise
+        self.slices.append(Slice(actor, label, step, after))
+
+    def sleep_ends(self, player: int, kind: Kind) -> None:
+        """Note that a player's sleep ends by itself."""
+        label = TIME_IS_UP if kind is Kind.EXPIRE else FOR_NOTHING
+        self.slices.append(Slice(self._scenario.actors[player], label, None, self._oracle.state))
+
+    def retire(self) -> None:
+        """Let go of the stage, which is for the next run, and of leases that were not ended."""
+        self._monitor.retire()
+        for leases in self._leases.values():
+            for lease in leases:
+                with suppress(Exception):
+                    lease.release()
+
+    def digest(self) -> int:
+        """Return a number for where the run is: equal choices lead on equally from equal places."""
+        stage = self._stage
+        players = [(player.status, player.ahead) for player in stage.players]
+        holder = stage.holder.index if stage.holder else None
+        me = stage.current.index if stage.current else None
+        return hash((tuple(self._lived), self._shared, tuple(players), holder, me))
+
+    def judge_end(self) -> Failure | None:
+        """Judge who did not come to an end; to be asked when the run is over."""
+        unfinished = {
+            player.name: player.timeout
+            for player in self._stage.players
+            if player.status is not Status.DONE
+        }
+        try:
+            self._oracle.check_end(unfinished)
+        except Failure as failure:
+            return failure
+        return None
+
+    def _look(self) -> bytes:
+        """Return everything in the ledger that decides how things go on: all but the counters."""
+        block = self._ledger.layout.block
+        return block[: at.ADMITTED].tobytes() + block[at.LAST_DELIVERY + 1 :].tobytes()
+
+    def _read(self, raw: bytes) -> State:
+        """Return the ledger as a state of the specification."""
+        state = self.states.get(raw)
+        if state is None:
+            try:
+                state = state_of(
+                    self._ledger,
+                    lambda number: self._numbers.get(number, f"?{number}"),
+                    self._token_names,
+                    fifo=self._scenario.bounds.fifo,
+                )
+            except Exception as error:
+                raise Failure(f"the ledger contradicts itself: {error!r}") from error
+            state = self.states[raw] = self._memory.state(state)
+        return state
+
+    def _call(self, index: int, actor: str, number: int, op: Op) -> None:
+        """Make one call and have its outcome judged."""
+        self._oracle.begins(actor, op)
+        self._raising[index] = op.manner == "raises"
+        self._stage.players[index].ahead = float(op.manner == "at-once")
+        value: object = None
+        error: BaseException | None = None
+        try:
+            value = self._make(index, actor, number, op)
+        except Failure:
+            raise
+        except Exception as raised:
+            error = raised
+        if not self._stage.over:
+            self._stage.reach(RETURNED)
+        self._oracle.ends(actor, value, error)
+
+    def _make(self, index: int, actor: str, number: int, op: Op) -> object:
+        buffer = self._buffer
+        seconds = {"timed": SECONDS, "at-once": 0.0}.get(op.manner)
+        token = self._scenario.bounds.token(actor)
+        event = None if token is None else self._tokens[token]
+        if op.kind == "extend":
+            first = 100 * (index + 1) + 10 * number
+            numbers = list(range(first, first + op.sizes[0]))
+            self._oracle.writes(actor, tuple(numbers))
+            slots = buffer.extend(numbers, timeout=seconds, cancel_event=event)
+            return tuple(slots.tolist()), ()
+        if op.kind == "sample":
+            k, m = op.sizes
+            found = buffer.sample(
+                k, return_info=True, at_least=m, timeout=seconds, cancel_event=event
+            )
+            batch, info = found
+            return tuple(info["index"].tolist()), tuple(batch)
+        if op.kind == "lease":
+            k, m = op.sizes
+            lease = buffer.lease(k, at_least=m, timeout=seconds, cancel_event=event)
+            self._leases[actor].append(lease)
+            return tuple(lease.index.tolist()), tuple(lease.batch)
+        if op.kind == "set":
+            self._tokens[op.word].set()
+        elif op.kind == "shutdown":
+            buffer.shutdown(immediate=op.word == "stopped")
+        elif op.kind == "empty":
+            buffer.empty()
+        elif self._leases[actor]:
+            lease = self._leases[actor][0]
+            (lease.commit if op.kind == "commit" else lease.release)()
+            self._leases[actor].remove(lease)
+        return None
+
+    def _transform(self, batch: object) -> object:
+        self._raise_if_planted()
+        return batch
+
+    def _raise_if_planted(self) -> None:
+        me = self._stage.current
+        if me is not None and self._raising[me.index]:
+            raise Planted("something raises inside the call")
