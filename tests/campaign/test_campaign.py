@@ -38,10 +38,23 @@ def test_the_library_passes_and_everything_is_exercised() -> None:
     assert session.exercise.examples == WITHIN
     assert set(session.exercise.actions) == set(ACTIONS)
     assert set(session.exercise.witnesses) == set(WITNESSES)
+    assert 1000 < len(session.exercise.edges.edges) < session.exercise.steps
+
+
+# Found by the cover, in tests/cover/test_mutants.py. A large write at the head has to expire while
+# a smaller one behind it fits: an edge of the graphs, but of the seeds 0, 1 and 2 the first does
+# not come to it in so many examples, and the others at the 12th and the 373rd.
+ONLY_BY_THE_COVER = frozenset({"expired_head_wakes_nobody"})
+
+# Found by the scheduler, in tests/scheduling/test_mutants.py: it is wrong only when another thread
+# comes between two instructions of one step, which here run undisturbed.
+ONLY_BY_THE_SCHEDULER = frozenset({"checked_outside_lock"})
+
+NOT_HERE = ONLY_BY_THE_COVER | ONLY_BY_THE_SCHEDULER
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(LOCAL_MUTANTS))
+@pytest.mark.parametrize("name", sorted(set(LOCAL_MUTANTS) - NOT_HERE))
 def test_a_planted_fault_is_found(name: str) -> None:
     with LOCAL_MUTANTS[name].plant():
         session = campaign(WITHIN, SEED)

@@ -1,8 +1,11 @@
 """The buffer on threads follows given paths of the specification, and shows what it did."""
 
 from collections.abc import Iterator
+from itertools import permutations
 
+import numpy as np
 import pytest
+from forebay._bag import Bag
 from forebay_models.adapters.adapter import (
     AFTER_COPY,
     IN_TRANSFORM,
@@ -11,6 +14,9 @@ from forebay_models.adapters.adapter import (
     USUAL,
     Adapter,
     Mismatch,
+    drawing,
+    has_manner,
+    slots_of,
 )
 from forebay_models.adapters.local import LocalAdapter
 from forebay_models.adapters.records import STORAGES, TORN, StorageKind, batch_of, numbers_in
@@ -195,3 +201,55 @@ def test_records_tell_their_number_and_whether_they_are_whole(storage: StorageKi
         assert isinstance(first, list)
         torn = [{"number": record["number"], "text": "record 9"} for record in first]
     assert numbers_in(storage, torn) == (TORN, TORN)
+
+
+DICE = Bounds(
+    name="steered",
+    capacity=4,
+    order="random",
+    producers=("p1",),
+    readers=("c1",),
+    write_sizes=(4,),
+    requests=(Request("plain", 3, 3),),
+)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_draw_at_random_is_steered_to_any_slots_in_any_order(seed: int) -> None:
+    for wanted in permutations(range(4), 3):
+        adapter = LocalAdapter(DICE, seed=seed)
+        try:
+            adapter.apply(Label("Arrive", ("p1", 4)))
+            adapter.apply(Label("Publish", ("p1",)))
+            adapter.apply(Label("Ask", ("c1", "plain", 3, 3)), drawing(wanted))
+            adapter.apply(Label("Ready", (0,)))
+            given = adapter.apply(Label("Deliver", (0,)))
+        finally:
+            adapter.close()
+        assert given.slots == wanted
+        assert given.records == tuple(slot + 1 for slot in wanted)
+
+
+def test_a_draw_that_cannot_be_steered_is_left_to_chance_or_reported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = [move("Arrive(p1,4)"), move("Publish(p1)")]
+    ask = "Ask(c1,plain,3,3)"
+    setting = Setting(DICE, "list", 0)
+    assert walk(start, setting, [*path, move(ask, drawing((0, 1)))]) is None
+    monkeypatch.setattr(Bag, "select", lambda bag, rows: np.arange(rows))
+    failure = walk(start, setting, [*path, move(ask, drawing((2, 1, 0)))])
+    assert failure is not None
+    assert "the draw cannot be steered" in failure.what[0]
+
+
+def test_only_draws_have_the_manner_of_drawing_certain_slots() -> None:
+    assert slots_of(drawing((2, 0))) == (2, 0)
+    assert slots_of(LATE) == ()
+    assert has_manner("Draw", drawing((2, 0)))
+    assert has_manner("Ask", LATE)
+    assert has_manner("Empty", USUAL)
+    assert not has_manner("Arrive", drawing((2, 0)))
+    assert not has_manner("Draw", drawing(()))
+    assert not has_manner("Draw", drawing((2, 0)) + " x")
+    assert not has_manner("Draw", LATE)

@@ -8,6 +8,7 @@ from forebay._monitor import ThreadMonitor
 from forebay_models.stepping.board import Asleep, Ended, Parked, Released, Stuck
 from forebay_models.stepping.crew import Crew
 from forebay_models.stepping.monitor import DOZING, LostWakeup
+from forebay_models.stepping.worker import Hands
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ def test_an_injected_exception_is_raised_at_its_label_and_only_once(crew: Crew) 
 def test_a_sleeper_wakes_when_the_sequence_changes(crew: Crew) -> None:
     stop = crew.start("c1", lambda: sleep_once(crew), frozenset({"woken"}))
     assert stop == Asleep(crew.monitor.sequence())
-    crew.outside(crew.monitor.wake)
+    crew.monitor.wake()
     assert crew.where("c1") == Parked("woken")
     assert crew.go_on("c1") == Ended(None)
 
@@ -65,7 +66,7 @@ def test_a_sleeper_wakes_when_the_sequence_changes(crew: Crew) -> None:
 def test_a_change_between_the_decision_and_the_sleep_is_not_overslept(crew: Crew) -> None:
     stops = frozenset({DOZING, "woken"})
     assert crew.start("c1", lambda: sleep_once(crew), stops) == Parked(DOZING)
-    crew.outside(crew.monitor.wake)
+    crew.monitor.wake()
     assert crew.lie_down("c1") == Parked("woken")
 
 
@@ -117,7 +118,7 @@ def test_a_bell_that_is_not_rung_is_a_lost_wakeup(
 
     monkeypatch.setattr(ThreadMonitor, "wake", forgetful)
     crew.start("c1", lambda: sleep_once(crew), frozenset({"woken"}))
-    crew.outside(crew.monitor.wake)
+    crew.monitor.wake()
     with pytest.raises(LostWakeup, match="c1 sleeps on, although something has changed"):
         crew.where("c1")
 
@@ -134,7 +135,7 @@ def test_a_thread_that_comes_to_no_stop_is_reported_with_its_stack() -> None:
     with pytest.raises(Stuck, match=r"p1 came to no stop within 0\.05 s(.|\n)*runs_into_it"):
         crew.start("p1", runs_into_it)
     obstacle.release()
-    assert crew.end() == ([Ended(None), Ended(None)], [])
+    assert crew.end() == ([Ended(None)], [])
 
 
 def test_the_end_releases_who_is_parked_and_ends_who_sleeps() -> None:
@@ -165,10 +166,61 @@ def test_the_end_of_each_critical_section_is_shown_inside_it(crew: Crew) -> None
     assert locked == [True, True]
 
 
-def test_an_error_of_a_call_from_outside_reaches_the_driver(crew: Crew) -> None:
+def test_what_a_call_to_its_end_gives_or_raises_reaches_the_driver(crew: Crew) -> None:
     def fails() -> int:
         raise KeyError("planted")
 
     with pytest.raises(KeyError, match="planted"):
-        crew.outside(fails)
-    assert crew.outside(lambda: 7) == 7
+        crew.runs("p1", fails)
+    assert crew.runs("p1", lambda: 7) == 7
+    assert crew.runs("p1", threading.get_ident) != threading.get_ident()
+
+
+def test_a_call_of_the_driver_waits_for_nobody(crew: Crew) -> None:
+    with pytest.raises(Stuck, match="a call of the driver itself would have to wait"):
+        crew.monitor.wait(crew.monitor.sequence(), None)
+
+
+def test_a_section_that_nobody_leaves_is_reported() -> None:
+    crew = Crew((), patience=0.05)
+    crew.monitor.enter()
+    with pytest.raises(Stuck, match="the critical section is not free"):
+        crew.monitor.enter()
+
+
+def test_threads_are_lent_to_one_crew_after_the_other() -> None:
+    with Hands() as hands:
+        first = Crew(("p1", "c1"), hands=hands)
+        stops = frozenset({"admitted"})
+        assert first.start("p1", lambda: first.monitor.point("admitted"), stops) == Parked(
+            "admitted"
+        )
+        first.start("c1", lambda: sleep_once(first))
+        threads = {thread.ident for thread in threading.enumerate()}
+        assert first.end()[1] == []
+        second = Crew(("c1", "p1"), hands=hands)
+        assert second.runs("c1", threading.get_ident) in threads
+        assert second.runs("p1", lambda: threading.current_thread().name) == "stepped-p1"
+        assert {thread.ident for thread in threading.enumerate()} == threads
+        assert second.end()[1] == []
+    assert not any(thread.name.startswith("stepped-") for thread in threading.enumerate())
+
+
+def test_a_thread_that_is_stuck_is_not_lent_again() -> None:
+    obstacle = threading.Lock()
+    obstacle.acquire()
+
+    def runs_into_it() -> None:
+        with obstacle:
+            pass
+
+    with Hands() as hands:
+        crew = Crew(("p1",), patience=0.05, hands=hands)
+        with pytest.raises(Stuck):
+            crew.start("p1", runs_into_it)
+        assert crew.end()[1] == ["p1"]
+        other = Crew(("p1",), hands=hands)
+        assert other.runs("p1", threading.get_ident) != crew.board.seats()[0].thread
+        assert other.end()[1] == []
+        obstacle.release()
+        assert isinstance(crew.board.wait_for(crew.board.seats()[0], lambda stop: True), Ended)

@@ -3,36 +3,62 @@
 The specification has names for actors and ranks for ages where the ledger has threads and counters;
 everything else is the same. Nothing is repaired or left out on the way: a ledger that contradicts
 itself gives a state that no specification reaches.
+
+A campaign reads the ledger several times a step. So the table of batches is read whole, by the
+layout that the library goes by, and not with the library's methods for inspection, which ask numpy
+a dozen small questions.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
+from forebay import AdmissionTimeout, Cancelled, MutualWait, SampleTimeout, ShutDown
 from forebay._batches import HoldState as LedgerHoldState
-from forebay._batches import HoldView
+from forebay._layout import Limits
 from forebay._ledger import Ledger
 from forebay._tickets import Kind, TicketView
-from forebay_spec.bounds import ReaderKind
-from forebay_spec.kernel import Phase
-from forebay_spec.state import Hold, HoldState, Slot, State, Ticket, TicketKind, ranked
+from forebay_spec.bounds import Bounds, ReaderKind
+from forebay_spec.kernel import Phase, Verdict
+from forebay_spec.state import Filling, Hold, HoldState, Slot, State, Ticket, TicketKind, ranked
 
-_KINDS: Final[Mapping[Kind, TicketKind]] = {
+Names = Callable[[int], str]
+
+_KINDS: Final[Mapping[int, TicketKind]] = {
     Kind.WRITE: "write",
     Kind.PLAIN: "plain",
     Kind.LEASE: "lease",
 }
-_READERS: Final[Mapping[Kind, ReaderKind]] = {Kind.PLAIN: "plain", Kind.LEASE: "lease"}
-_STATES: Final[Mapping[LedgerHoldState, HoldState]] = {
+_READERS: Final[Mapping[int, ReaderKind]] = {Kind.PLAIN: "plain", Kind.LEASE: "lease"}
+_STATES: Final[Mapping[int, HoldState]] = {
     LedgerHoldState.GATHERING: "gathering",
     LedgerHoldState.READY: "ready",
     LedgerHoldState.FAILED: "failed",
 }
+ENDS: Final[Mapping[type[BaseException], Verdict]] = {
+    ShutDown: Verdict.SHUT_DOWN,
+    Cancelled: Verdict.CANCELLED,
+    MutualWait: Verdict.MUTUAL_WAIT,
+    AdmissionTimeout: Verdict.TIMEOUT,
+    SampleTimeout: Verdict.TIMEOUT,
+}
+"""What the errors that calls end with say of their verdict."""
+
 _PHASES: Final = tuple(Phase)
+_WRITE: Final = int(Kind.WRITE)
 
 
-def state_of(
-    ledger: Ledger, name_of: Callable[[int], str], tokens: Mapping[int, str], *, fifo: bool
-) -> State:
+class _Batch(NamedTuple):
+    """One row of the ledger's table of batches, with its slots and their stamps."""
+
+    number: int
+    actor: int
+    kind: int
+    state: int
+    slots: tuple[int, ...]
+    stamps: tuple[int, ...]
+
+
+def state_of(ledger: Ledger, name_of: Names, tokens: Mapping[int, str], *, fifo: bool) -> State:
     """Return a ledger's state; to be called while nobody changes it.
 
     Args:
@@ -42,34 +68,103 @@ def state_of(
         fifo: whether ages count; without it the specification has none.
     """
     stamps = ledger.stamp.tolist() if fifo else [0] * ledger.capacity
-    slots = [
+    slots = tuple(
         Slot(_PHASES[phase], uses, pins, stamp)
         for phase, uses, pins, stamp in zip(
             ledger.phase.tolist(), ledger.uses.tolist(), ledger.pins.tolist(), stamps, strict=True
         )
-    ]
-    holds = tuple(_hold(view, name_of, fifo) for view in ledger.holds())
-    ranks = ranked(slots, holds) if fifo else (tuple(slots), holds)
+    )
+    batches = _batches(ledger)
+    holds = tuple(_hold(batch, name_of, fifo) for batch in batches if batch.kind != _WRITE)
+    if fifo:
+        slots, holds = ranked(slots, holds)
     return State(
-        slots=ranks[0],
+        slots=slots,
         free=tuple(ledger.free_order()),
         fresh=ledger.fresh,
-        filling=tuple(
-            sorted((name_of(actor), tuple(rows)) for actor, rows in ledger.fillings().items())
-        ),
+        filling=_filling(batches, name_of),
         tickets=tuple(_ticket(view, name_of) for view in ledger.tickets()),
-        holds=ranks[1],
+        holds=holds,
         closing=ledger.closing,
         cancelled=frozenset(tokens.get(row, f"?{row}") for row in ledger.cancelled_tokens()),
     )
 
 
-def _ticket(view: TicketView, name_of: Callable[[int], str]) -> Ticket:
+class Reader:
+    """Reads the state of one ledger again and again.
+
+    Args:
+        ledger: the ledger.
+        name_of: gives an actor's name for its number in the ledger.
+        tokens: the names of the tokens by their rows.
+        fifo: whether ages count.
+    """
+
+    def __init__(
+        self, ledger: Ledger, name_of: Names, tokens: Mapping[int, str], *, fifo: bool
+    ) -> None:
+        self._ledger = ledger
+        self._name_of = name_of
+        self._tokens = tokens
+        self._fifo = fifo
+        self._last: tuple[bytes, State] | None = None
+
+    def state(self) -> State:
+        """Return the state; it is worked out anew only if an integer of the ledger has changed."""
+        block = self._ledger.layout.block.tobytes()
+        if self._last is None or self._last[0] != block:
+            state = state_of(self._ledger, self._name_of, self._tokens, fifo=self._fifo)
+            self._last = block, state
+        return self._last[1]
+
+
+def limits_for(bounds: Bounds) -> Limits:
+    """Return tables that are large enough, and no larger, since they are read at every step."""
+    # A hold has a use of a record, a batch being written a slot, and an actor one ticket.
+    calls = bounds.capacity * (bounds.uses + 1) + len(bounds.actors)
+    return Limits(calls=calls, tokens=len(bounds.tokens) + 1)
+
+
+def _batches(ledger: Ledger) -> list[_Batch]:
+    """Return all batches in the order of admission and drawing."""
+    layout = ledger.layout
+    # The table's lines are in the order of the names at the top of `forebay._batches`.
+    numbers, actors, kinds, states, offsets, counts, _ = layout.batches.tolist()
+    if not any(numbers):
+        return []
+    slots, stamps = layout.pool_slots.tolist(), layout.pool_stamps.tolist()
+    found = []
+    for row, number in enumerate(numbers):
+        if number > 0:
+            start, end = offsets[row], offsets[row] + counts[row]
+            found.append(
+                _Batch(
+                    number,
+                    actors[row],
+                    kinds[row],
+                    states[row],
+                    tuple(slots[start:end]),
+                    tuple(stamps[start:end]),
+                )
+            )
+    return sorted(found)
+
+
+def _filling(batches: list[_Batch], name_of: Names) -> Filling:
+    # An actor fills one batch at most; should a ledger say otherwise, no state is like that.
+    filling = [(name_of(batch.actor), batch.slots) for batch in batches if batch.kind == _WRITE]
+    return tuple(sorted(filling))
+
+
+def _ticket(view: TicketView, name_of: Names) -> Ticket:
     return Ticket(_KINDS[view.kind], name_of(view.actor), view.n, view.m)
 
 
-def _hold(view: HoldView, name_of: Callable[[int], str], fifo: bool) -> Hold:
-    stamps = tuple(view.stamps) if fifo else (0,) * len(view.slots)
+def _hold(batch: _Batch, name_of: Names, fifo: bool) -> Hold:
     return Hold(
-        name_of(view.owner), _READERS[view.kind], tuple(view.slots), stamps, _STATES[view.state]
+        name_of(batch.actor),
+        _READERS[batch.kind],
+        batch.slots,
+        batch.stamps if fifo else (0,) * len(batch.slots),
+        _STATES[batch.state],
     )

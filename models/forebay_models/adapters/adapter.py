@@ -5,7 +5,7 @@ buffer's state as a state of the specification. It knows nothing of what ought t
 the driver's business, so that every target is judged in the same way.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -29,7 +29,33 @@ MANNERS: Final[Mapping[str, tuple[str, ...]]] = {
     "Expire": (USUAL, INTERRUPTED),
 }
 """The ways in which a step can happen that the specification does not tell apart; the first is the
-default. An action that is not listed happens in the usual way."""
+default. An action that is not listed happens in the usual way. Besides, `drawing` steers a draw."""
+
+_DRAWN: Final = "draws the slots "
+
+
+def drawing(slots: Iterable[int]) -> str:
+    """Return the manner of an Ask or a Draw at random that takes these slots, in this order.
+
+    The adapter looks for a seed with which the library takes them by itself. Where the step cannot
+    draw them, they are left to chance.
+    """
+    return _DRAWN + " ".join(map(str, slots))
+
+
+def slots_of(manner: str) -> tuple[int, ...]:
+    """Return the slots that a step in this manner has to draw; none where that is left open."""
+    if not manner.startswith(_DRAWN):
+        return ()
+    return tuple(map(int, manner.removeprefix(_DRAWN).split()))
+
+
+def has_manner(action: str, manner: str) -> bool:
+    """Tell whether an action can happen in a manner."""
+    if manner.startswith(_DRAWN):
+        numbers = manner.removeprefix(_DRAWN).split()
+        return action in ("Ask", "Draw") and bool(numbers) and all(n.isdecimal() for n in numbers)
+    return manner == USUAL or manner in MANNERS.get(action, ())
 
 
 class Mismatch(AssertionError):

@@ -10,22 +10,13 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, cast
 
 import torch
-from forebay import (
-    AdmissionTimeout,
-    BlockingReplayBuffer,
-    Cancelled,
-    CancelToken,
-    Lease,
-    MutualWait,
-    SampleTimeout,
-    ShutDown,
-)
+from forebay import BlockingReplayBuffer, CancelToken, Lease
 from forebay_spec.actions import Label
 from forebay_spec.bounds import Bounds
 from forebay_spec.kernel import Verdict
 from forebay_spec.state import State
 
-from forebay_models.adapters.abstraction import state_of
+from forebay_models.adapters.abstraction import ENDS, Reader, limits_for
 from forebay_models.adapters.adapter import (
     AFTER_COPY,
     IN_TRANSFORM,
@@ -34,11 +25,14 @@ from forebay_models.adapters.adapter import (
     USUAL,
     Mismatch,
     Observation,
+    slots_of,
 )
 from forebay_models.adapters.records import StorageKind, batch_of, numbers_in, storage_of
+from forebay_models.adapters.steering import steer
 from forebay_models.stepping.board import PATIENCE, Asleep, Ended, Parked, Stop
-from forebay_models.stepping.crew import OUTSIDE, Crew
+from forebay_models.stepping.crew import Crew
 from forebay_models.stepping.monitor import DOZING
+from forebay_models.stepping.worker import Hands
 
 SECONDS: Final = 1000.0
 """The timeout of calls that may expire, on a clock that moves only when it is put forward."""
@@ -47,13 +41,6 @@ _WRITER: Final = frozenset({"admitted", "woken"})
 _READER: Final = frozenset({"drawn", "gathered", "returning", "woken"})
 _LEASER: Final = frozenset({"drawn", "returning", "woken"})
 _TRANSFORM: Final = "transforming"
-_ENDS: Final[Mapping[type[BaseException], Verdict]] = {
-    ShutDown: Verdict.SHUT_DOWN,
-    Cancelled: Verdict.CANCELLED,
-    MutualWait: Verdict.MUTUAL_WAIT,
-    AdmissionTimeout: Verdict.TIMEOUT,
-    SampleTimeout: Verdict.TIMEOUT,
-}
 
 
 class Injected(BaseException):
@@ -86,6 +73,7 @@ class LocalAdapter:
         storage: where the records are kept.
         seed: of the buffer's random order.
         patience: seconds within which a thread has to come to a stop.
+        hands: lends the threads; see `Crew`.
     """
 
     def __init__(
@@ -95,10 +83,11 @@ class LocalAdapter:
         seed: int = 0,
         *,
         patience: float = PATIENCE,
+        hands: Hands | None = None,
     ) -> None:
         self._bounds = bounds
         self._storage = storage
-        self._crew = Crew(bounds.actors, patience)
+        self._crew = Crew(bounds.actors, patience, hands)
         self._monitor = self._crew.monitor
         self._buffer = BlockingReplayBuffer(
             storage_of(storage, bounds.capacity),
@@ -108,6 +97,7 @@ class LocalAdapter:
             write_transform=None,
             seed=seed,
             stall_warning=None,
+            limits=limits_for(bounds),
             monitor=self._monitor,
         )
         self._core = self._buffer._core
@@ -120,6 +110,10 @@ class LocalAdapter:
         self._asking: dict[str, str] = {}
         self._next_number = 1
         self._dozing: str | None = None
+        self._reader = Reader(
+            self._core.ledger, self._crew.board.name_of, self._token_names, fifo=bounds.fifo
+        )
+        self._actions = self._steps()
         self._between: list[State] = []
         self._unreadable: list[Exception] = []
         self._monitor.at_leave = self._look
@@ -128,7 +122,7 @@ class LocalAdapter:
         """Take one step; see `Adapter.apply`."""
         self._dozing = None
         self._between.clear()
-        found = self._steps()[label.name](manner, *label.args)
+        found = self._actions[label.name](manner, *label.args)
         return self._observation(found)
 
     def rest(self, due: Collection[str]) -> Observation:
@@ -142,10 +136,11 @@ class LocalAdapter:
     def counts(self) -> Mapping[str, int]:
         """Return the buffer's statistics and, as `len`, its length."""
         self._monitor.at_leave = None
-        stats, length = self._crew.outside(lambda: (self._buffer.stats(), len(self._buffer)))
+        stats, length = self._buffer.stats(), len(self._buffer)
         self._monitor.at_leave = self._look
-        whole = {name: value for name, value in stats.items() if isinstance(value, int)}
-        return {**whole, "len": length}
+        counts: dict[str, int] = {**vars(stats), "len": length}
+        del counts["utilization"]
+        return counts
 
     def close(self) -> None:
         """End all calls and threads; see `Adapter.close`."""
@@ -223,11 +218,13 @@ class LocalAdapter:
             return self._buffer.lease(k, at_least=m, timeout=seconds, cancel_event=token)
 
         self._asking[name] = kind
+        steer(self._core.ledger, slots_of(manner))
         call, stops = (lease, _LEASER) if kind == "lease" else (sample, _READER)
         stop = self._crew.start(name, call, stops | self._doze(manner, name))
         return self._drawn(name, stop)
 
     def _draw(self, manner: str, name: str) -> _Found:
+        steer(self._core.ledger, slots_of(manner))
         return self._drawn(name, self._look_again(name))
 
     def _drawn(self, name: str, stop: Stop) -> _Found:
@@ -260,7 +257,7 @@ class LocalAdapter:
     def _deliver(self, manner: str, h: int) -> _Found:
         held = self._holds.pop(h)
         if held.lease is not None:
-            self._crew.outside(held.lease.commit, self._hand_of(held.owner))
+            self._end(held.owner, held.lease.commit)
             return self._leased(held.lease)
         self._expect(held.owner, Parked("gathered"))
         value = self._value(held.owner, self._crew.go_on(held.owner))
@@ -270,7 +267,7 @@ class LocalAdapter:
     def _return(self, manner: str, h: int) -> _Found:
         held = self._holds.pop(h)
         if held.lease is not None:
-            self._crew.outside(held.lease.release, self._hand_of(held.owner))
+            self._end(held.owner, held.lease.release)
             return self._leased(held.lease)
         self._expect(held.owner, Parked("returning"))
         assert held.error is not None
@@ -291,15 +288,15 @@ class LocalAdapter:
         return _Found(self._verdict(name, self._look_again(name), None))
 
     def _set_cancel(self, manner: str, token: str) -> _Found:
-        self._crew.outside(self._tokens[token].set)
+        self._tokens[token].set()
         return _Found()
 
     def _close(self, manner: str, mode: str) -> _Found:
-        self._crew.outside(lambda: self._buffer.shutdown(immediate=mode == "stopped"))
+        self._buffer.shutdown(immediate=mode == "stopped")
         return _Found()
 
     def _empty(self, manner: str) -> _Found:
-        self._crew.outside(self._buffer.empty)
+        self._buffer.empty()
         return _Found()
 
     # What they have in common.
@@ -327,8 +324,8 @@ class LocalAdapter:
             return Verdict.SERVE
         if isinstance(stop, Asleep) or stop in (Parked("woken"), Parked(DOZING)):
             return Verdict.WAIT
-        if isinstance(stop, Ended) and stop.error is not None and type(stop.error) in _ENDS:
-            return _ENDS[type(stop.error)]
+        if isinstance(stop, Ended) and stop.error is not None and type(stop.error) in ENDS:
+            return ENDS[type(stop.error)]
         raise Mismatch(f"{name} should have been served, put to wait or refused, but it is {stop}")
 
     def _value(self, name: str, stop: Stop) -> object:
@@ -351,9 +348,12 @@ class LocalAdapter:
         records = numbers_in(self._storage, lease.batch)
         return _Found(None, tuple(lease.index.tolist()), records)
 
-    def _hand_of(self, owner: str) -> str:
-        """Return the thread that ends an actor's lease: its own, or another while it waits."""
-        return owner if self._crew.idle(owner) else OUTSIDE
+    def _end(self, owner: str, end: Callable[[], None]) -> None:
+        """End an actor's lease in its own thread, or in another one while it waits."""
+        if self._crew.idle(owner):
+            self._crew.runs(owner, end)
+        else:
+            end()
 
     def _token_of(self, name: str) -> CancelToken | None:
         token = self._bounds.token(name)
@@ -369,14 +369,10 @@ class LocalAdapter:
         self._monitor.point(_TRANSFORM)
         return batch
 
-    def _state(self) -> State:
-        names = self._crew.board.name_of
-        return state_of(self._core.ledger, names, self._token_names, fifo=self._bounds.fifo)
-
     def _look(self) -> None:
         """Note the state at the end of a critical section; nothing may get out of here."""
         try:
-            state = self._state()
+            state = self._reader.state()
         except Exception as error:
             self._unreadable.append(error)
         else:
@@ -385,4 +381,11 @@ class LocalAdapter:
     def _observation(self, found: _Found) -> Observation:
         if self._unreadable:
             raise Mismatch(f"the ledger contradicts itself: {self._unreadable[0]!r}")
-        return Observation(state=self._state(), between=tuple(self._between), **found._asdict())
+        verdict, slots, records = found
+        return Observation(
+            state=self._reader.state(),
+            between=tuple(self._between),
+            verdict=verdict,
+            slots=slots,
+            records=records,
+        )

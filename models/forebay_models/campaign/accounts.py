@@ -7,6 +7,8 @@ counters of `BufferStats` follow from the steps alone.
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final
 
 from forebay_spec.actions import Label
 from forebay_spec.bounds import Bounds
@@ -15,13 +17,20 @@ from forebay_spec.state import State, filling_of, sampleable
 
 from forebay_models.adapters.adapter import INTERRUPTED, Observation
 
-_UNSERVED: Mapping[Verdict, str] = {
+_UNSERVED: Final[Mapping[Verdict, str]] = {
     Verdict.SHUT_DOWN: "refusals",
     Verdict.MUTUAL_WAIT: "refusals",
     Verdict.CANCELLED: "cancellations",
     Verdict.TIMEOUT: "timeouts",
 }
-_COUNTED = ("admitted", "delivered", "returned", "spent", "dropped")
+_COUNTED: Final = ("admitted", "delivered", "returned", "spent", "dropped")
+_ZEROS: Final[Mapping[str, int]] = {
+    "blocked_calls": 0,
+    **dict.fromkeys(_UNSERVED.values(), 0),
+    **{f"{name}{suffix}": 0 for name in _COUNTED for suffix in ("", "_batches")},
+}
+KEPT: Final = 20_000
+"""For how many states it is kept what they imply."""
 
 
 class Accounts:
@@ -58,14 +67,14 @@ class Accounts:
 
     def check(self, state: State, counts: Mapping[str, int]) -> list[str]:
         """Return where a buffer's counters differ from what a state and the steps so far imply."""
-        expected = {**self._counts, **_implied(self._bounds, state)}
-        names = {*expected, *_UNSERVED.values(), "blocked_calls"}
-        names |= {f"{name}{suffix}" for name in _COUNTED for suffix in ("", "_batches")}
-        wrong = [
-            f"{name} should be {expected.get(name, 0)} but is {counts.get(name)}"
-            for name in sorted(names)
-            if counts.get(name) != expected.get(name, 0)
-        ]
+        expected = {**_ZEROS, **self._counts, **_implied(self._bounds, state)}
+        wrong = []
+        if not expected.items() <= counts.items():
+            wrong = [
+                f"{name} should be {number} but is {counts.get(name)}"
+                for name, number in sorted(expected.items())
+                if counts.get(name) != number
+            ]
         inside = sum(slot.phase == Phase.LIVE for slot in state.slots)
         gone = counts["spent"] + counts["dropped"]
         if counts["admitted"] != gone + inside:
@@ -107,6 +116,7 @@ class Accounts:
             self._counts[f"{name}_batches"] += 1
 
 
+@lru_cache(maxsize=KEPT)
 def _implied(bounds: Bounds, state: State) -> Mapping[str, int]:
     """Return what a state alone says about the counters."""
     available = len(sampleable(bounds, state))

@@ -11,15 +11,12 @@ drive other targets.
 """
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from forebay_spec.actions import Label, Machine, actor_of, verdict
-from forebay_spec.bounds import ReaderKind
+from forebay_spec.actions import Label, actor_of
 from forebay_spec.kernel import Verdict
-from forebay_spec.properties import INVARIANTS, STEPS, WITNESSES
-from forebay_spec.state import State, Ticket, initial
+from forebay_spec.state import State, initial
 
 from forebay_models.adapters.adapter import (
     INTERRUPTED,
@@ -30,11 +27,11 @@ from forebay_models.adapters.adapter import (
     Observation,
 )
 from forebay_models.campaign.accounts import Accounts
+from forebay_models.campaign.facts import Facts, Labels, facts_of
 from forebay_models.campaign.settings import Setting
+from forebay_models.cover.edges import EdgeCoverage
 from forebay_models.stepping.board import Stuck
 from forebay_models.stepping.monitor import LostWakeup
-
-_WAITING: Final = frozenset({"Admit", "Draw", "Cancel", "Refuse"})
 
 
 class Taken(NamedTuple):
@@ -77,11 +74,17 @@ class Divergence(AssertionError):
 
 @dataclass
 class Exercise:
-    """How often things were exercised: actions, the manners of actions, and witnesses."""
+    """How often things were exercised: actions, their manners, and witnesses.
+
+    `heat` counts each action by the class of the state in which it was taken, and `edges` knows
+    which edges of the quick graphs were taken.
+    """
 
     actions: Counter[str] = field(default_factory=Counter)
+    heat: Counter[tuple[str, str]] = field(default_factory=Counter)
     manners: Counter[str] = field(default_factory=Counter)
     witnesses: Counter[str] = field(default_factory=Counter)
+    edges: EdgeCoverage = field(default_factory=EdgeCoverage)
     examples: int = 0
     steps: int = 0
 
@@ -93,21 +96,35 @@ class Driver:
         setting: what it runs with.
         adapter: the buffer, freshly started.
         exercise: where to count what was exercised.
+        facts: what the specification says; by default all that it says of these bounds.
+        counted: after so many steps, each time, the counters are compared.
     """
 
-    def __init__(self, setting: Setting, adapter: Adapter, exercise: Exercise) -> None:
+    def __init__(
+        self,
+        setting: Setting,
+        adapter: Adapter,
+        exercise: Exercise,
+        facts: Facts | None = None,
+        counted: int = 1,
+    ) -> None:
         self._setting = setting
-        self._bounds = setting.bounds
         self._adapter = adapter
         self._exercise = exercise
-        self._machine = Machine(setting.bounds)
+        self._facts = facts or facts_of(setting.bounds)
+        self._counted = counted
         self._accounts = Accounts(setting.bounds)
         self._steps: list[Taken] = []
-        self._enter(self._machine.initial())
+        self.state = initial(setting.bounds)
 
     def labels(self, action: str) -> tuple[Label, ...]:
         """Return the steps of an action that may happen now."""
-        return self._enabled.get(action, ())
+        return self.enabled.get(action, ())
+
+    @property
+    def enabled(self) -> Labels:
+        """The steps that may happen now, by their actions."""
+        return self._facts.labels(self.state)
 
     @property
     def length(self) -> int:
@@ -128,22 +145,32 @@ class Driver:
             Divergence: something is not as the specification says.
         """
         before = self.state
-        allowed = self._machine.apply(before, label)
+        allowed = self._facts.allowed(before, label)
         self._steps.append(Taken(label, manner, actor_of(before, label), None))
         try:
             seen = self._adapter.apply(label, manner)
-            after = self._judge(before, label, manner, allowed, seen)
-            self._enter(after)
+            after = self.state = self._judge(before, label, manner, allowed, seen)
             self._rest(after)
-        except (Mismatch, Stuck, LostWakeup) as error:
-            raise self.divergence([str(error)], allowed) from error
         except Divergence:
             raise
         except Exception as error:
-            wrong = f"{type(error).__name__} was raised: {error}"
-            raise self.divergence([wrong], allowed) from error
+            raise self.divergence([_said(error)], allowed) from error
         self._steps[-1] = self._steps[-1]._replace(after=after)
         self._count(before, label, manner, after)
+
+    def check_counts(self) -> None:
+        """Compare the counters of the buffer with what the steps so far imply.
+
+        Raises:
+            Divergence: they differ.
+        """
+        state = self.state
+        try:
+            wrong = self._accounts.check(state, self._adapter.counts())
+        except Exception as error:
+            raise self.divergence([_said(error)], (state,)) from error
+        if wrong:
+            raise self.divergence(wrong, (state,), state)
 
     def _judge(
         self,
@@ -154,14 +181,15 @@ class Driver:
         seen: Observation,
     ) -> State:
         """Return the state that the step has led to."""
-        after = seen.state
         wrong: list[str] = []
         expected = self._expected_verdict(before, label, manner)
         if seen.verdict != expected:
             wrong.append(f"the call should get {_words(expected)} but gets {_words(seen.verdict)}")
-        if after not in allowed:
+        # The specification's own object: what is kept of it is found again without comparing.
+        after = next((state for state in allowed if state == seen.state), None)
+        if after is None:
             wrong.append("the state is not one that the specification allows")
-            raise self.divergence(wrong, allowed, after)
+            raise self.divergence(wrong, allowed, seen.state)
         changed = False
         for state in seen.between:
             changed = changed or state == after
@@ -171,66 +199,35 @@ class Driver:
         if len(seen.between) > 1:
             wrong.append(f"the step took {len(seen.between)} critical sections instead of one")
         wrong += self._accounts.book(before, label, manner, after, seen)
-        wrong += [
-            f"{name} does not hold: {invariant.sentence}"
-            for name, invariant in INVARIANTS.items()
-            if not invariant.predicate(self._bounds, after)
-        ]
-        wrong += [
-            f"{name} does not hold: {prop.sentence}"
-            for name, prop in STEPS.items()
-            if not prop.predicate(self._bounds, before, label, after)
-        ]
+        wrong += self._facts.broken(before, label, after)
         if wrong:
             raise self.divergence(wrong, allowed, after)
         return after
 
     def _rest(self, after: State) -> None:
         """Look that the right ones were woken, that waking changes nothing, and the counters."""
-        due = {
-            ticket.actor
-            for ticket in after.tickets
-            if verdict(self._bounds, after, ticket.actor) != Verdict.WAIT
-        }
-        seen = self._adapter.rest(due)
+        seen = self._adapter.rest(self._facts.due(after))
         for state in (*seen.between, seen.state):
             if state != after:
                 wrong = "those who were woken for nothing have changed something"
                 raise self.divergence([wrong], (after,), state)
-        wrong_counts = self._accounts.check(after, self._adapter.counts())
-        if wrong_counts:
-            raise self.divergence(wrong_counts, (after,), after)
+        if self.length % self._counted == 0:
+            self.check_counts()
 
     def _expected_verdict(self, state: State, label: Label, manner: str) -> Verdict | None:
         """Return what the step's call has to get."""
-        if label.name == "Expire":
-            return None if manner == INTERRUPTED else Verdict.TIMEOUT
-        if label.name in _WAITING:
-            return verdict(self._bounds, state, str(label.args[0]))
-        ticket = _new_ticket(label)
-        if ticket is None:
-            return None
-        queued = state._replace(tickets=(*state.tickets, ticket))
-        return verdict(self._bounds, queued, ticket.actor)
-
-    def _enter(self, state: State) -> None:
-        enabled: dict[str, list[Label]] = {}
-        for label in self._machine.labels(state):
-            enabled.setdefault(label.name, []).append(label)
-        self.state = state
-        self._enabled: Mapping[str, tuple[Label, ...]] = {
-            name: tuple(labels) for name, labels in enabled.items()
-        }
+        return None if manner == INTERRUPTED else self._facts.verdict(state, label)
 
     def _count(self, before: State, label: Label, manner: str, after: State) -> None:
         exercise = self._exercise
         exercise.steps += 1
         exercise.actions[label.name] += 1
+        exercise.heat[label.name, self._facts.kind(before)] += 1
+        exercise.edges.add(self._setting.bounds, before, label, after)
         if label.name in MANNERS:
             exercise.manners[f"{label.name}: {manner or 'as usual'}"] += 1
-        for name, witness in WITNESSES.items():
-            if witness.predicate(self._bounds, before, label, after):
-                exercise.witnesses[name] += 1
+        for name in self._facts.witnesses(before, label, after):
+            exercise.witnesses[name] += 1
 
     def divergence(
         self, what: list[str], expected: tuple[State, ...] = (), seen: State | None = None
@@ -239,15 +236,11 @@ class Driver:
         return Divergence(self._setting, tuple(self._steps), tuple(what), expected, seen)
 
 
-def _new_ticket(label: Label) -> Ticket | None:
-    """Return the ticket that a call would wait with."""
-    match label:
-        case Label("Arrive", (str(actor), int(n))):
-            return Ticket("write", actor, n, n)
-        case Label("Ask", (str(actor), str(kind), int(k), int(m))):
-            reader: ReaderKind = "lease" if kind == "lease" else "plain"
-            return Ticket(reader, actor, k, m)
-    return None
+def _said(error: Exception) -> str:
+    """Return in a sentence what an error in the midst of a step says."""
+    if isinstance(error, Mismatch | Stuck | LostWakeup):
+        return str(error)
+    return f"{type(error).__name__} was raised: {error}"
 
 
 def _words(found: Verdict | None) -> str:

@@ -109,6 +109,7 @@ def _pair(document: object) -> tuple[str, str]:
 
 
 def read_order(name: str) -> Order:
+    """Return the order of that name, or raise `DocumentError`."""
     orders: tuple[Order, ...] = get_args(Order)
     for known in orders:
         if name == known:

@@ -5,11 +5,17 @@ thread runs only while the driver waits for it, and it runs to a stop that has a
 labelled point, asleep in the monitor, or at the end of its call. Then every run with the same
 choices is the same run, and each step is one critical section of the library.
 
+Handing over is what a step costs most, so it is done with two plain locks for each thread: `gate`,
+at which the thread waits for the driver, and `news`, at which the driver waits for the thread. Both
+are kept locked; to unlock one is to let whoever waits there pass once. What is told lies in the
+seat, and was put there before the lock was opened.
+
 Every wait of the driver is bounded: a thread that comes to no stop is reported, with its stack.
 """
 
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -67,6 +73,12 @@ class Released(BaseException):
     """Ends the wait of a thread that nobody drives any more."""
 
 
+def _locked() -> threading.Lock:
+    lock = threading.Lock()
+    lock.acquire()
+    return lock
+
+
 @dataclass(eq=False)
 class Seat:
     """What the driver and one thread tell each other.
@@ -78,6 +90,7 @@ class Seat:
         injected: exceptions that it raises at these labels, each once.
         ahead: seconds that its clock is ahead of everybody's.
         gate: what it waits for while it is parked.
+        news: what the driver waits for; opened whenever `stop` has changed.
         seen: the sequence that it wants to differ while it is asleep.
         bell: what it waits for while it is asleep.
         bell_sequence: the monitor's sequence when it went to sleep.
@@ -91,7 +104,8 @@ class Seat:
     stops: frozenset[str] = frozenset()
     injected: dict[str, BaseException] = field(default_factory=dict)
     ahead: float = 0.0
-    gate: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    gate: threading.Lock = field(default_factory=_locked)
+    news: threading.Lock = field(default_factory=_locked)
     seen: int = 0
     bell: "threading.Lock | None" = None
     deadline: float | None = None
@@ -108,16 +122,13 @@ class Board:
     """
 
     def __init__(self, patience: float = PATIENCE) -> None:
-        self.changed = threading.Condition()
         self.released = False
-        self._patience = patience
+        self.patience = patience
         self._seats: dict[int, Seat] = {}
 
-    def register(self, seat: Seat) -> None:
-        """Give the current thread a seat; threads without one are not driven."""
-        with self.changed:
-            seat.thread = threading.get_ident()
-            self._seats[thread_number()] = seat
+    def register(self, seat: Seat, number: int) -> None:
+        """Give the thread of that number a seat; threads without one are not driven."""
+        self._seats[number] = seat
 
     def seat(self) -> Seat | None:
         """Return the seat of the current thread, if it has one."""
@@ -134,9 +145,11 @@ class Board:
 
     def arrive(self, seat: Seat, stop: Stop | None) -> None:
         """Say where the seat's thread stands; called by that thread."""
-        with self.changed:
-            seat.stop = stop
-            self.changed.notify_all()
+        seat.stop = stop
+        # Nobody else opens it. If the driver passes between these two, it passes after the stop
+        # was written, and looks at it.
+        if seat.news.locked():
+            seat.news.release()
 
     def pass_point(self, seat: Seat, label: str) -> None:
         """Park at a label if the driver wants that, and raise what it has put there."""
@@ -154,13 +167,13 @@ class Board:
         injected: Mapping[str, BaseException] | None = None,
     ) -> None:
         """Let a parked thread go on, perhaps with other stops or with exceptions on its way."""
-        with self.changed:
-            if not isinstance(seat.stop, Parked):
-                raise AssertionError(f"{seat.name} is not parked but {seat.stop}")
-            if stops is not None:
-                seat.stops = stops
-            seat.injected.update(injected or {})
-            seat.stop = None
+        if not isinstance(seat.stop, Parked):
+            raise AssertionError(f"{seat.name} is not parked but {seat.stop}")
+        if stops is not None:
+            seat.stops = stops
+        if injected:
+            seat.injected.update(injected)
+        seat.stop = None
         seat.gate.release()
 
     def wait_for(self, seat: Seat, settled: Callable[[Stop], bool]) -> Stop:
@@ -169,27 +182,31 @@ class Board:
         Raises:
             Stuck: it did not in time.
         """
-
-        def stands() -> bool:
-            return seat.stop is not None and settled(seat.stop)
-
-        with self.changed:
-            if self.changed.wait_for(stands, self._patience) and seat.stop is not None:
-                return seat.stop
-            was = seat.stop
+        until = 0.0
+        while True:
+            stop = seat.stop
+            if stop is not None and settled(stop):
+                return stop
+            now = time.monotonic()
+            until = until or now + self.patience
+            if now >= until or not seat.news.acquire(timeout=until - now):
+                break
+        was = seat.stop
+        if was is not None and settled(was):
+            return was
         raise Stuck(
-            f"{seat.name} came to no stop within {self._patience:g} s; it is "
+            f"{seat.name} came to no stop within {self.patience:g} s; it is "
             f"{'running' if was is None else was}\n{self._stack_of(seat)}"
         )
 
     def release_all(self) -> None:
-        """Park nobody from now on, and let everybody go who is parked."""
-        with self.changed:
-            self.released = True
-            for seat in self._seats.values():
-                if isinstance(seat.stop, Parked):
-                    seat.stop = None
-                    seat.gate.release()
+        """Park nobody from now on, and let everybody go who is parked, or about to be."""
+        self.released = True
+        for seat in self._seats.values():
+            if isinstance(seat.stop, Parked):
+                seat.stop = None
+            if seat.gate.locked():
+                seat.gate.release()
 
     def _stack_of(self, seat: Seat) -> str:
         frame = sys._current_frames().get(seat.thread)

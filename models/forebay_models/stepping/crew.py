@@ -1,18 +1,18 @@
-"""All threads of one example: one for each actor, and one for those who belong to nobody.
+"""All threads of one example, one for each actor.
 
 Everything here is done by the driver: start a call, let a thread go on, wake all sleepers for no
 reason; each time it waits until the thread stands still again. What a thread does to the others
-meanwhile, such as waking them, has happened when it stands still.
+meanwhile, such as waking them, has happened when it stands still. Calls that belong to no actor,
+such as closing the buffer, the driver makes itself.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, TypeVar
+from typing import TypeVar
 
-from forebay_models.stepping.board import PATIENCE, Board, Calls, Ended, Parked, Stop
+from forebay_models.stepping.board import PATIENCE, Board, Calls, Ended, Parked, Stop, Stuck
 from forebay_models.stepping.monitor import DOZING, LostWakeup, SteppedMonitor
-from forebay_models.stepping.worker import Worker
+from forebay_models.stepping.worker import Hands, Worker
 
-OUTSIDE: Final = "outside"
 T = TypeVar("T")
 
 
@@ -22,12 +22,20 @@ class Crew:
     Args:
         names: the actors.
         patience: seconds within which a thread has to come to a stop.
+        hands: lends the threads; without it they are the crew's own and end with it.
     """
 
-    def __init__(self, names: Iterable[str], patience: float = PATIENCE) -> None:
+    def __init__(
+        self, names: Iterable[str], patience: float = PATIENCE, hands: Hands | None = None
+    ) -> None:
         self.board = Board(patience)
         self.monitor = SteppedMonitor(self.board)
-        self._workers = {name: Worker(self.board, name) for name in (*names, OUTSIDE)}
+        self._hands = hands
+        self._workers: dict[str, Worker] = {}
+        for name in names:
+            worker = Worker() if hands is None else hands.lend()
+            worker.sit(self.board, name)
+            self._workers[name] = worker
 
     def idle(self, name: str) -> bool:
         """Tell whether a thread is in no call."""
@@ -80,7 +88,7 @@ class Crew:
         self.monitor.rouse(seat)
         return self.where(name)
 
-    def outside(self, call: Callable[[], T], name: str = OUTSIDE) -> T:
+    def runs(self, name: str, call: Callable[[], T]) -> T:
         """Return what a call returns that runs to its end at once, or raise what it raises."""
         results: list[T] = []
         stop = self.start(name, lambda: results.append(call()))
@@ -93,6 +101,18 @@ class Crew:
     def end(self) -> tuple[list[Ended], list[str]]:
         """Drive nobody any more; returns how the last calls ended, and whose threads do not end."""
         self.monitor.release_all()
-        left = [name for name, worker in self._workers.items() if not worker.end()]
+        left = [name for name, worker in self._workers.items() if not self._dismiss(worker)]
         stops = [worker.seat.stop for worker in self._workers.values()]
         return [stop for stop in stops if isinstance(stop, Ended)], left
+
+    def _dismiss(self, worker: Worker) -> bool:
+        """Let a thread go; tells whether it has come to the end of its call."""
+        if self._hands is None:
+            return worker.end()
+        try:
+            self.board.wait_for(worker.seat, lambda stop: isinstance(stop, Ended))
+        except Stuck:
+            worker.let_go()
+            return False
+        self._hands.take_back(worker)
+        return True

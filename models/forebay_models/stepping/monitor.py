@@ -12,7 +12,7 @@ from typing import Final
 
 from forebay._monitor import ThreadMonitor
 
-from forebay_models.stepping.board import Asleep, Board, Released, Seat, Stop
+from forebay_models.stepping.board import Asleep, Board, Released, Seat, Stop, Stuck
 
 DOZING: Final = "dozing"
 """The label between a call's decision to wait and its sleep, where a wake-up is easily lost."""
@@ -35,9 +35,14 @@ class SteppedMonitor(ThreadMonitor):
     def __init__(self, board: Board) -> None:
         super().__init__(nap=NAP)
         self._board = board
-        self._sleepers = _Sleepers(self._falls_asleep)
+        self._bells = self._sleepers = _Sleepers(self._falls_asleep)
         self._time = 0.0
         self.at_leave: Callable[[], None] | None = None
+
+    def enter(self) -> None:
+        # The driver makes calls too, and must not wait for ever for a thread that is stuck inside.
+        if not self._lock.acquire(timeout=self._board.patience):
+            raise Stuck("the critical section is not free; whoever is inside does not leave")
 
     def leave(self) -> None:
         if self.at_leave is not None:
@@ -56,8 +61,7 @@ class SteppedMonitor(ThreadMonitor):
     def wait(self, seen: int, deadline: float | None) -> None:
         seat = self._board.seat()
         if seat is None:
-            super().wait(seen, deadline)
-            return
+            raise Stuck("a call of the driver itself would have to wait")
         if not seat.looked:
             raise LostWakeup(
                 f"lost wake-up: {seat.name} has read the sequence after it looked at the conditions"
@@ -68,10 +72,9 @@ class SteppedMonitor(ThreadMonitor):
             raise Released
         seat.seen = seen
         super().wait(seen, deadline)
-        with self._board.changed:
-            if isinstance(seat.stop, Asleep):
-                seat.stop = None
-            seat.bell = None
+        if isinstance(seat.stop, Asleep):
+            seat.stop = None
+        seat.bell = None
         if self._board.released:
             raise Released
 
@@ -95,6 +98,9 @@ class SteppedMonitor(ThreadMonitor):
             LostWakeup: it sleeps though the sequence has moved and its bell was not rung.
             Stuck: it did not come to a stop in time.
         """
+        stop = seat.stop
+        if stop is not None and not isinstance(stop, Asleep):
+            return stop
         stop = self._board.wait_for(seat, lambda stop: self._lasts(seat, stop))
         if isinstance(stop, Asleep) and stop.seen != self.sequence():
             raise LostWakeup(
@@ -105,13 +111,11 @@ class SteppedMonitor(ThreadMonitor):
 
     def rouse(self, sleeper: Seat | None = None) -> None:
         """Wake one sleeper, or every one, for no reason: the sequence stays as it is."""
-        with self._board.changed:
-            for seat in self._board.seats():
-                bell = seat.bell
-                if sleeper in (None, seat) and bell is not None and bell in self._sleepers:
-                    self._sleepers.remove(bell)
-                    seat.stop = None
-                    bell.release()
+        for seat in self._board.seats() if sleeper is None else (sleeper,):
+            bell = seat.bell
+            if bell is not None and self._bells.take(bell):
+                seat.stop = None
+                bell.release()
 
     def release_all(self) -> None:
         """Drive nobody any more; calls that wait end with `Released`, the others go on."""
@@ -123,12 +127,10 @@ class SteppedMonitor(ThreadMonitor):
         seat = self._board.seat()
         if seat is None:
             return
-        with self._board.changed:
-            seat.bell, seat.bell_sequence = bell, self._sequence
-            seat.stop = Asleep(seat.seen)
-            self._board.changed.notify_all()
-            if self._board.released:
-                bell.release()
+        seat.bell, seat.bell_sequence = bell, self._sequence
+        self._board.arrive(seat, Asleep(seat.seen))
+        if self._board.released and self._bells.take(bell):
+            bell.release()
 
     def _lasts(self, seat: Seat, stop: Stop) -> bool:
         """Tell whether a thread will stay where it is, be it rightly or not."""
@@ -149,3 +151,11 @@ class _Sleepers(deque[threading.Lock]):
     def append(self, bell: threading.Lock) -> None:
         super().append(bell)
         self._told(bell)
+
+    def take(self, bell: threading.Lock) -> bool:
+        """Take a bell down, whose taker alone may ring it; False if it was down already."""
+        try:
+            self.remove(bell)
+        except ValueError:
+            return False
+        return True

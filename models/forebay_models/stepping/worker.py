@@ -1,12 +1,17 @@
 """One thread for each actor: it makes the calls that the driver hands it, one after the other.
 
 An actor is a thread for its whole life, since the library knows actors by their thread: a lease
-that was drawn in one call counts against the next call of the same thread.
+that was drawn in one call counts against the next call of the same thread. What it has never seen
+is another buffer, so a thread may play an actor of one example after the other: `Hands` lends the
+threads, which cost more to start than a short example.
 """
 
 import queue
 import threading
 from collections.abc import Mapping
+from types import TracebackType
+
+from forebay._threads import thread_number
 
 from forebay_models.stepping.board import Board, Calls, Ended, Seat
 
@@ -15,21 +20,26 @@ JOINING = 20.0
 
 
 class Worker:
-    """A thread with a seat on the board.
+    """A thread that makes calls; it has a seat on one board at a time."""
 
-    Args:
-        board: where it says where it stands.
-        name: the actor's name.
-    """
-
-    def __init__(self, board: Board, name: str) -> None:
-        self.seat = Seat(name)
-        self._board = board
+    def __init__(self) -> None:
+        self.seat = Seat("")
+        self._board = Board()
+        self._number = 0
         self._calls: queue.SimpleQueue[Calls | None] = queue.SimpleQueue()
-        self._seated = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"stepped-{name}", daemon=True)
+        self._begun = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
-        self._seated.wait()
+        self._begun.wait()
+
+    def sit(self, board: Board, name: str) -> None:
+        """Take a seat on a board, as the actor of that name; the thread must be in no call."""
+        ident = self._thread.ident
+        assert self.idle, f"{self.seat.name} is in a call"
+        assert ident is not None, "the thread has begun"
+        self._thread.name = f"stepped-{name}"
+        self._board, self.seat = board, Seat(name, thread=ident)
+        board.register(self.seat, self._number)
 
     @property
     def idle(self) -> bool:
@@ -44,29 +54,59 @@ class Worker:
     ) -> None:
         """Make a call in the thread, which parks at these stops and raises what is injected."""
         seat = self.seat
-        with self._board.changed:
-            if not self.idle:
-                raise AssertionError(f"{seat.name} is in a call, {seat.stop}")
-            seat.stops = stops
-            seat.injected = dict(injected or {})
-            seat.ahead = 0.0
-            seat.stop = None
+        if not self.idle:
+            raise AssertionError(f"{seat.name} is in a call, {seat.stop}")
+        seat.stops = stops
+        seat.injected = dict(injected or {})
+        seat.ahead = 0.0
+        seat.stop = None
         self._calls.put(call)
+
+    def let_go(self) -> None:
+        """Let the thread end when it is out of its call, and do not wait for that."""
+        self._calls.put(None)
 
     def end(self) -> bool:
         """Let the thread end when it is out of its call; tells whether it did so in time."""
-        self._calls.put(None)
+        self.let_go()
         self._thread.join(JOINING)
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        self._board.register(self.seat)
-        self._seated.set()
+        self._number = thread_number()
+        self._begun.set()
         while (call := self._calls.get()) is not None:
             stop = _outcome(call)
             del call
             self._board.arrive(self.seat, stop)
             del stop
+
+
+class Hands:
+    """Threads that are lent to one crew after the other, and end with the block."""
+
+    def __init__(self) -> None:
+        self._free: list[Worker] = []
+
+    def __enter__(self) -> "Hands":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        while self._free:
+            self._free.pop().end()
+
+    def lend(self) -> Worker:
+        """Return a thread that nobody has."""
+        return self._free.pop() if self._free else Worker()
+
+    def take_back(self, worker: Worker) -> None:
+        """Keep a thread, which is in no call, for the next crew."""
+        self._free.append(worker)
 
 
 def _outcome(call: Calls) -> Ended:

@@ -1,0 +1,1 @@
+"""Takes every step of the quick graphs in the implementation itself."""

@@ -1,0 +1,75 @@
+"""Every fault that is planted in the library is found on the way through one of the graphs."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+import pytest
+from forebay_models.campaign.driver import Divergence, Exercise
+from forebay_models.campaign.quiet import quiet_library
+from forebay_models.cover.plan import paths
+from forebay_models.cover.share import Share
+from forebay_models.explore.graph import Graph, explore
+from forebay_models.mutants.local import LOCAL_MUTANTS
+from forebay_models.stepping.worker import Hands
+from forebay_spec.actions import Machine
+from forebay_spec.bounds import QUICK
+
+USUAL = "liveness"
+GRAPHS: Mapping[str, str] = {
+    "abandoned_last": "writers",
+    "barging_reader": "leases",
+    "batch_reversed": "writers",
+    "deadline_overslept": "cancel",
+    "draining_wants_all": "writers",
+    "dropped_never_freed": "cancel",
+    "expired_head_wakes_nobody": "cancel",
+    "expired_write_left_in_queue": "cancel",
+    "mutual_wait_unnoticed": "writers",
+    "own_lease_unnoticed": "leases",
+    "records_lost_when_transform_raises": "readers",
+    "returned_at_tail": "readers",
+    "waiter_count_not_decreased_on_exception": "cancel",
+}
+"""The graph that has what a fault needs, where `USUAL` has not."""
+
+ONLY_BY_THE_SCHEDULER = frozenset({"checked_outside_lock"})
+"""Found in tests/scheduling/test_mutants.py. These are wrong only when another thread comes between
+two instructions of one step; here a thread runs from one labelled point to the next undisturbed."""
+
+WITHIN = 10_000
+"""Steps; the most that any of them needs is about 2,000."""
+
+
+@lru_cache
+def graph_called(name: str) -> Graph:
+    return explore(Machine(QUICK[name]))
+
+
+def first_failure(name: str) -> Divergence | None:
+    """Return the first failure on the way through a graph."""
+    graph, exercise = graph_called(name), Exercise()
+    with Hands() as hands, quiet_library():
+        share = Share(graph, hands, exercise, patience=1.0)
+        for number, path in enumerate(paths(graph)):
+            failure = share.walk(number, path, lambda: True)
+            if failure is not None or exercise.steps > WITHIN:
+                return failure
+    return None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(set(LOCAL_MUTANTS) - ONLY_BY_THE_SCHEDULER))
+def test_a_planted_fault_is_found(name: str) -> None:
+    with LOCAL_MUTANTS[name].plant():
+        failure = first_failure(GRAPHS.get(name, USUAL))
+    assert failure is not None, LOCAL_MUTANTS[name].sentence
+    assert failure.steps[-1].after is None or "wake-up" in failure.what[0]
+
+
+@pytest.mark.slow
+def test_the_head_that_expires_and_wakes_nobody_is_a_lost_wakeup() -> None:
+    with LOCAL_MUTANTS["expired_head_wakes_nobody"].plant():
+        failure = first_failure("cancel")
+    assert failure is not None
+    assert failure.steps[-1].label.name == "Expire"
+    assert "lost wake-up" in failure.what[0]
