@@ -24,6 +24,7 @@ from forebay._stats import BufferStats
 from forebay._storage import Storage
 from forebay._tensor_storage import TensorStorage
 from forebay._tokens import CancelToken
+from forebay._trace import Trace
 from forebay._writer import Writer
 
 __all__ = [
@@ -44,5 +45,6 @@ __all__ = [
     "ShutDown",
     "Storage",
     "TensorStorage",
+    "Trace",
     "Writer",
 ]

@@ -14,7 +14,6 @@ from typing import Final, TypeVar
 from forebay_spec.kernel import Closing, Verdict
 
 from forebay import _layout as at
-from forebay._batches import HoldState
 from forebay._calls import BATCH, Call
 from forebay._layout import NONE
 from forebay._ledger import Ledger
@@ -70,7 +69,7 @@ class Actions:
     def look_again(self, call: Call) -> Verdict:
         """Admit, Draw, Expire, Cancel or Refuse a waiting call, or leave it waiting."""
         with self.section:
-            verdict = self.rules.verdict(call)
+            call.verdict = verdict = self.rules.verdict(call)
             if verdict is Verdict.WAIT:
                 return verdict
             if verdict is Verdict.SERVE:
@@ -91,11 +90,11 @@ class Actions:
 
     def ready(self, call: Call) -> None:
         """Ready: the batch is gathered and transformed."""
-        self.ledger.batches.set_state(call.places[BATCH], HoldState.READY)
+        self.ledger.ready(call)
 
     def fail_hold(self, call: Call) -> None:
         """Fail: the batch could not be gathered or transformed."""
-        self.ledger.batches.set_state(call.places[BATCH], HoldState.FAILED)
+        self.ledger.fail(call)
 
     def deliver(self, call: Call) -> bool:
         """Deliver: the batch is the caller's for good; False if the hold had ended before."""
@@ -187,13 +186,13 @@ class Actions:
 
     def _first(self, call: Call) -> Verdict:
         with self.section:
-            verdict = self.rules.verdict(call)
+            call.verdict = verdict = self.rules.verdict(call)
             if verdict is Verdict.SERVE:
                 self._check_calls()
                 self._serve(call)
                 return verdict
             if verdict is not Verdict.WAIT:
-                self.ledger.count(self._counter(call, verdict))
+                self.ledger.refuse(call, self._counter(call, verdict))
                 return verdict
             self._check_calls()
             self.ledger.join(call)

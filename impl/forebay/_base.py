@@ -23,6 +23,7 @@ from forebay._storage import Storage
 from forebay._threads import thread_number
 from forebay._tickets import NO_TOKEN, Kind
 from forebay._tokens import CancelToken, Tokens
+from forebay._trace import NO_TRACE, Trace
 from forebay._transforms import Transform, Transforms
 from forebay._validate import (
     checked_event,
@@ -64,6 +65,7 @@ class BufferBase:
         stall_warning: float | None = 30.0,
         dim_extend: int = 0,
         limits: Limits | None = None,
+        trace: Trace | None = None,
         monitor: Monitor | None = None,
     ) -> None:
         if not all(hasattr(storage, name) for name in ("capacity", "check", "write", "read")):
@@ -87,10 +89,17 @@ class BufferBase:
         if seed is not None:
             seed = whole_number("seed", seed, 0)
         words = np.random.SeedSequence(seed).generate_state(2, np.uint64).tolist()
-        ledger = Ledger(
-            capacity, uses, fifo=order == "fifo", key=(words[0], words[1]), limits=limits
-        )
         stall = seconds_or_none("stall_warning", stall_warning)
+        if trace is not None and not isinstance(trace, Trace):
+            raise TypeError(f"trace must be a Trace or None, got {trace!r}")
+        ledger = Ledger(
+            capacity,
+            uses,
+            fifo=order == "fifo",
+            key=(words[0], words[1]),
+            limits=limits,
+            trace=NO_TRACE if trace is None else trace.begin(capacity, uses, order),
+        )
         self._core = Core(ledger, monitor or ThreadMonitor(), stall)
         self._tokens = Tokens(self._core)
         self._sizes = SizeWatch(capacity, uses)

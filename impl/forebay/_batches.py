@@ -124,9 +124,13 @@ class Batches:
         """Return the number of a batch; numbers rise in the order of admission and drawing."""
         return int(self._cells[self._starts[_NUMBER] + row])
 
-    def set_state(self, row: int, state: HoldState) -> None:
-        """Say how far a batch is; a single store by its owner, so no critical section is needed."""
-        self._cells[self._starts[_STATE] + row] = state
+    def state(self, row: int) -> HoldState:
+        """Return how far a batch is."""
+        return HoldState(self._cells[self._starts[_STATE] + row])
+
+    def state_store(self, row: int, state: HoldState) -> Store:
+        """Return the store that says how far a batch is; its owner needs no section for it."""
+        return self._cells, self._starts[_STATE] + row, state
 
     def busy(self, waiting: set[int]) -> int:
         """Return how many holds can still go on: all but ready leases of actors who wait."""

@@ -48,6 +48,8 @@ class BlockingReplayBuffer(BufferBase):
         stall_warning: seconds after which a waiting call is logged, once, or None for never.
         dim_extend: the dimension of a written batch that counts its records; see the storage.
         limits: how many calls, tokens and held records there may be.
+        trace: where every action is written down, to be judged by `forebay check trace`; None for
+            nowhere.
         monitor: what calls wait with; for tests and schedulers.
 
     Raises:

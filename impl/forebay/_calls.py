@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
+from forebay_spec.kernel import Verdict
 
 from forebay._layout import NONE
 from forebay._stores import Ints
@@ -47,6 +48,8 @@ class Call:
         warned: it has been reported as stalled.
         heads: what the two head tickets waited for when a mutual wait was found, 0 for nobody.
         blocked: how many slots its own leases keep from it.
+        verdict: what its last look at the ledger came to.
+        own_flag: what a trace calls its own flag, once it is `stopped`.
     """
 
     kind: Kind
@@ -65,6 +68,8 @@ class Call:
     warned: bool = False
     heads: tuple[int, int] = (0, 0)
     blocked: int = 0
+    verdict: Verdict = Verdict.WAIT
+    own_flag: str | None = None
 
 
 _NO_SLOTS: Ints = np.empty(0, dtype=np.int64)

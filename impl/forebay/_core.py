@@ -209,6 +209,7 @@ class Core(Actions):
 
     def _await(self, call: Call, label: str) -> None:
         """Bring a call from its arrival to where it is served, or raise."""
+        self.ledger.trace.relieve()
         self.monitor.point(label)
         seen = self.monitor.sequence()
         self.reclaim()

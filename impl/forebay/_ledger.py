@@ -6,6 +6,7 @@ section; whether the action may happen is decided before, in `_rules`. `empty` a
 slot.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -14,13 +15,14 @@ from forebay_spec.kernel import Closing, Phase, batch_rows, close_to
 from forebay import _layout as at
 from forebay._ages import AgeOrder
 from forebay._bag import Bag
-from forebay._batches import Batches, HoldView
+from forebay._batches import Batches, HoldState, HoldView
 from forebay._calls import BATCH, TICKET, Call
 from forebay._free import FreeOrder
 from forebay._layout import NONE, Layout, Limits
 from forebay._rows import DROPPED, LIVE, are_sampleable, become_free, returned_stamps
 from forebay._stores import Flags, Ints, Store, commit, tally
 from forebay._tickets import STOPPED, Kind, Tickets, TicketView
+from forebay._trace import DONE, INTERRUPTED, NO_TRACE, Tracer
 
 CLOSINGS: Final = tuple(Closing)
 FREE: Final = int(Phase.FREE)
@@ -36,6 +38,7 @@ class Ledger:
         fifo: whether the oldest records are drawn, or random ones.
         key: the two words that seed the generator.
         limits: how large the tables are.
+        trace: where the actions are written down.
     """
 
     def __init__(
@@ -45,7 +48,9 @@ class Ledger:
         fifo: bool = True,
         key: tuple[int, int] = (0, 0),
         limits: Limits | None = None,
+        trace: Tracer = NO_TRACE,
     ) -> None:
+        self.trace = trace
         self.limits = limits or Limits()
         self.layout = layout = Layout(capacity, uses_per_record, self.limits)
         self.cells = cells = layout.cells
@@ -100,13 +105,33 @@ class Ledger:
         """Append the call's ticket."""
         row, stores = self.queue.join(call.kind, call.actor, call.n, call.m, call.token)
         blocked = self.cells[at.BLOCKED_CALLS] + 1
-        commit([*stores, (self.cells, at.BLOCKED_CALLS, blocked), (call.places, TICKET, row)])
+        commit(
+            [
+                *stores,
+                (self.cells, at.BLOCKED_CALLS, blocked),
+                (call.places, TICKET, row),
+                *self.trace.waits(call),
+            ]
+        )
+
+    def refuse(self, call: Call, counter: int) -> None:
+        """Arrive, Ask: count a call that ends without having waited, by `call.verdict`."""
+        told = self.trace.ended(call, self.flagged(call.token))
+        commit([(self.cells, counter, self.cells[counter] + 1), *told])
 
     def leave(self, call: Call, counter: int | None = None) -> None:
-        """Expire, Cancel, Refuse: remove the call's ticket, if it has one, and count why."""
+        """Expire, Cancel, Refuse: remove the call's ticket, if it has one, and count why.
+
+        Without a counter an exception has ended the wait; else `call.verdict` has.
+        """
         stores = self._leaving(call)
         if counter is not None:
             stores.append((self.cells, counter, self.cells[counter] + 1))
+            row = call.places[TICKET]
+            token = call.token if row == NONE else self.queue.token(row)
+            stores += self.trace.ended(call, self.flagged(token))
+        elif stores:
+            stores += self.trace.acts("Expire", call, INTERRUPTED)
         commit(stores)
 
     def admit(self, call: Call) -> None:
@@ -123,6 +148,7 @@ class Ledger:
                 (cells, at.FILLING, cells[at.FILLING] + call.n),
                 *opening,
                 (call.places, BATCH, row),
+                *self.trace.served(call),
             ]
         )
 
@@ -139,6 +165,7 @@ class Ledger:
                 (cells, at.ADMITTED, cells[at.ADMITTED] + n),
                 (cells, at.ADMITTED_BATCHES, cells[at.ADMITTED_BATCHES] + 1),
                 *self._closing(call),
+                *self.trace.acts("Publish", call),
             ]
         )
 
@@ -151,6 +178,7 @@ class Ledger:
                 *self.free.put_back(slots),
                 (cells, at.FILLING, cells[at.FILLING] - len(slots)),
                 *self._closing(call),
+                *self.trace.acts("Abandon", call),
             ]
         )
 
@@ -174,8 +202,19 @@ class Ledger:
                 (cells, at.PINNED, cells[at.PINNED] + tally(pins == 0)),
                 *opening,
                 (call.places, BATCH, row),
+                *self.trace.served(call),
             ]
         )
+
+    def ready(self, call: Call) -> None:
+        """Ready: the held batch is gathered; needs no critical section."""
+        state = self.batches.state_store(call.places[BATCH], HoldState.READY)
+        commit([state, *self.trace.acts("Ready", call)])
+
+    def fail(self, call: Call) -> None:
+        """Fail: the held batch is for nobody; needs no critical section."""
+        row = call.places[BATCH]
+        commit([self.batches.state_store(row, HoldState.FAILED), *self._failing(call)])
 
     def deliver(self, call: Call, now: float) -> None:
         """Deliver: the held batch is the caller's; the spent that nobody holds become free."""
@@ -194,6 +233,7 @@ class Ledger:
                 (cells, at.SPENT_BATCHES, cells[at.SPENT_BATCHES] + (spent > 0)),
                 (cells, at.LAST_DELIVERY, int(now * 1e9)),
                 *self._closing(call),
+                *self.trace.acts("Deliver", call),
             ]
         )
 
@@ -219,6 +259,8 @@ class Ledger:
                 (cells, at.RETURNED, cells[at.RETURNED] + len(slots)),
                 (cells, at.RETURNED_BATCHES, cells[at.RETURNED_BATCHES] + 1),
                 *self._closing(call),
+                *(self._failing(call) if call.kind is Kind.PLAIN else ()),
+                *self.trace.acts("Return", call),
             ]
         )
 
@@ -227,6 +269,7 @@ class Ledger:
         cells = self.cells
         live = np.flatnonzero(self.phase == LIVE)
         if not len(live):
+            commit([*self.trace.empties(live)])
             return
         pinned = self.pins[live] > 0
         dropped = live[pinned]
@@ -241,12 +284,14 @@ class Ledger:
                 (cells, at.SAMPLEABLE, 0),
                 (cells, at.DROPPED, cells[at.DROPPED] + len(live)),
                 (cells, at.DROPPED_BATCHES, cells[at.DROPPED_BATCHES] + 1),
+                *self.trace.empties(live),
             ]
         )
 
     def close(self, mode: Closing) -> None:
         """Close: closing moves on to `mode`, unless it is there or further."""
-        self.cells[at.CLOSING] = close_to(self.closing, mode)
+        closing = close_to(self.closing, mode)
+        commit([(self.cells, at.CLOSING, closing), *self.trace.closes(mode)])
 
     def flagged(self, token: int) -> bool:
         """Tell whether a token's flag is set: never for `NO_TOKEN`, always for `STOPPED`."""
@@ -257,14 +302,16 @@ class Ledger:
     def mark_stopped(self, call: Call) -> None:
         """Let the ticket of a call, if it has one, say that the call is about to leave."""
         if call.places[TICKET] != NONE:
-            self.queue.mark_stopped(call.places[TICKET])
+            stopped = self.queue.stopped_store(call.places[TICKET])
+            commit([stopped, *self.trace.stopped(call)])
 
     def set_flag(self, token: int) -> None:
         """SetCancel: one plain store, which needs no critical section."""
-        self.cells[self.layout.token_base + token] = 1
+        commit([(self.cells, self.layout.token_base + token, 1), *self.trace.flag(token)])
 
     def clear_flag(self, token: int) -> None:
         """Make a token's row ready for a new token."""
+        self.trace.forget(token)
         self.cells[self.layout.token_base + token] = 0
 
     def blocked_by_leases(self, actor: int) -> tuple[Ints, Ints]:
@@ -306,6 +353,14 @@ class Ledger:
 
     def _closing(self, call: Call) -> list[Store]:
         return [*self.batches.close(call.places[BATCH]), (call.places, BATCH, NONE)]
+
+    def _failing(self, call: Call) -> Sequence[Store]:
+        """Return the stores that record that a hold fails, if it has not failed before."""
+        state = self.batches.state(call.places[BATCH])
+        if state is HoldState.FAILED:
+            return ()
+        outcome = DONE if state is HoldState.GATHERING else INTERRUPTED
+        return self.trace.acts("Fail", call, outcome)
 
     def _freeing(self, slots: Ints) -> list[Store]:
         """Return the stores that make slots free, behind the other used ones."""

@@ -11,6 +11,7 @@ so that the list is also a journal that may be replayed.
 import operator
 from collections import deque
 from itertools import starmap
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,7 @@ Store = (
     | tuple[Ints, slice, Ints | int]
     | tuple[Ints, Ints, Ints | int]
     | tuple[list[int], int, int]
+    | tuple[list[Any], slice, list[Any]]
 )
 """A target, the index in it, and what will be there."""
 

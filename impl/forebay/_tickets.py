@@ -82,9 +82,9 @@ class Tickets:
         """Return the token of a ticket, or `NO_TOKEN`."""
         return int(self._cells[self._starts[_TOKEN] + row])
 
-    def mark_stopped(self, row: int) -> None:
-        """Say that a ticket's call was cancelled by its task."""
-        self._cells[self._starts[_TOKEN] + row] = STOPPED
+    def stopped_store(self, row: int) -> Store:
+        """Return the store that says that a ticket's call was cancelled by its task."""
+        return self._cells, self._starts[_TOKEN] + row, STOPPED
 
     def join(self, kind: Kind, actor: int, n: int, m: int, token: int) -> tuple[int, list[Store]]:
         """Return the row for a new ticket and the stores that append it."""

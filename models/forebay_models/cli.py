@@ -29,9 +29,12 @@ def build() -> "typer.Typer":
         campaign_cli,
         check_cli,
         cover_cli,
+        every_campaign_cli,
+        linear_cli,
         replay_cli,
         report_cli,
         schedule_cli,
+        trace_cli,
         verify_cli,
     )
 
@@ -51,6 +54,10 @@ def build() -> "typer.Typer":
     app.add_typer(campaign_cli.app, name="campaign")
     campaign_cli.app.command("cover")(cover_cli.cover)
     campaign_cli.app.command("schedule")(schedule_cli.schedule)
+    campaign_cli.app.command("linear")(linear_cli.linear)
+    campaign_cli.app.command("all")(every_campaign_cli.everything)
+    check_cli.app.command("trace")(trace_cli.trace)
+    check_cli.app.command("history")(linear_cli.history)
     app.command("replay")(replay_cli.replay)
     app.command("report")(report_cli.report_runs)
     return app

@@ -24,7 +24,7 @@ def test_a_campaign_that_ran_everything_holds_and_says_what_it_ran() -> None:
     assert schedules > 30
     assert outcome.heat["Publish"]["filling"] > 0
     assert "actions that none of these scenarios takes" in outcome.detail
-    assert "1 preemptions" in outcome.bounds
+    assert "at most 1 preemptions" in outcome.bounds
 
 
 def test_a_budget_that_ends_early_is_inconclusive() -> None:

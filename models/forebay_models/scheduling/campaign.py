@@ -173,9 +173,9 @@ class Campaign:
         bounds = sorted({plan.bound for plan in self.settings.plans})
         deepest = f"{bounds[0]}..{bounds[-1]}" if len(bounds) > 1 else str(bounds[0])
         return (
-            f"{len(self.settings.plans)} scenarios, all schedules with {deepest} preemptions, then "
-            f"{self.settings.random} uniform and {self.settings.random} PCT (depth "
-            f"{self.settings.depth}) each; switches at labelled points only"
+            f"scenarios: {len(self.settings.plans)}; all schedules with at most {deepest} "
+            f"preemptions, then {self.settings.random} uniform and {self.settings.random} PCT "
+            f"(depth {self.settings.depth}) each; switches at labelled points only"
         )
 
     def _table(self) -> str:

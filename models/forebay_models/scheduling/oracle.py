@@ -30,7 +30,17 @@ _AT_ONCE: Final[Mapping[str, str]] = {"set": "SetCancel", "shutdown": "Close", "
 
 
 class WrongStep(Failure):
-    """A thread did what no step of the specification allows."""
+    """A thread did what no step of the specification allows.
+
+    Attributes:
+        expected: the states to which it should have led.
+        seen: the state to which it led.
+    """
+
+    def __init__(self, message: str, expected: tuple[State, ...], seen: State) -> None:
+        super().__init__(message)
+        self.expected = expected
+        self.seen = seen
 
 
 class WrongOutcome(Failure):
@@ -123,7 +133,7 @@ class Oracle:
             step = step._replace(after=tuple(map(self._memory.state, step.after)))
             self._memory.steps[key] = step
         if after not in step.after:
-            raise WrongStep(_wrong(actor, its, step))
+            raise WrongStep(_wrong(actor, its, step), step.after, after)
         self._enter(actor, its, step, after)
         return step.label
 

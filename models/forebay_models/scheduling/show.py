@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 from forebay_spec.actions import Machine
-from forebay_spec.state import State
 
 from forebay_models.counterexample import Counterexample, Row
 from forebay_models.describe import describe
-from forebay_models.scheduling.oracle import LostWakeup
+from forebay_models.scheduling.oracle import LostWakeup, WrongStep
 from forebay_models.scheduling.play import FOR_NOTHING, TIME_IS_UP, Run
 from forebay_models.scheduling.scenario import Scenario
+from forebay_models.scheduling.stage import Failure
 
 
 def counterexample_of(
@@ -24,19 +24,22 @@ def counterexample_of(
         token: with which it can be run again.
     """
     start = Machine(scenario.bounds).initial()
+    failure = run.failure
+    wrong = failure if isinstance(failure, WrongStep) else None
     return Counterexample(
         name=name,
         setting=scenario.line(),
-        rows=(Row(label="initially", state=describe(start)), *_rows(start, run)),
-        what=(str(run.failure),),
+        rows=(Row(label="initially", state=describe(start)), *_rows(run)),
+        what=(str(failure),),
         token=token,
+        expected=() if wrong is None else tuple(describe(state) for state in wrong.expected),
+        seen=None if wrong is None else describe(wrong.seen),
     )
 
 
-def _rows(before: State, run: Run) -> Iterator[Row]:
+def _rows(run: Run) -> Iterator[Row]:
     """Yield a row for each step, and for each stretch of one actor up to where another one runs."""
     slices = run.slices
-    end = "nobody can go on" if isinstance(run.failure, LostWakeup) else "here they part"
     for number, it in enumerate(slices):
         following = slices[number + 1] if number + 1 < len(slices) else None
         goes_on = following is not None and following.actor == it.actor
@@ -45,13 +48,13 @@ def _rows(before: State, run: Run) -> Iterator[Row]:
         elif it.step is not None:
             yield Row(label=str(it.step), actor=it.actor, state=describe(it.state))
         elif following is None:
-            changed = it.state != before
-            yield Row(
-                label=f"goes to {it.label!r}",
-                actor=it.actor,
-                notes=(end,),
-                state=describe(it.state) if changed else None,
-            )
+            yield Row(label=f"goes to {it.label!r}", actor=it.actor, notes=_notes(run.failure))
         elif not goes_on:
             yield Row(label=f"goes to {it.label!r}", actor=it.actor)
-        before = it.state
+
+
+def _notes(failure: Failure | None) -> tuple[str, ...]:
+    """Return what there is to say of the last stretch."""
+    if isinstance(failure, LostWakeup):
+        return ("nobody can go on",)
+    return () if isinstance(failure, WrongStep) else ("here they part",)

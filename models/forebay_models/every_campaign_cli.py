@@ -1,0 +1,64 @@
+"""`forebay campaign all`: every campaign, one after the other, with one table."""
+
+from typing import Annotated
+
+import typer
+
+from forebay_models.campaign_cli import Target, budget_seconds, run_stateful
+from forebay_models.check_cli import JsonOption, SaveOption, Tier, TierOption
+from forebay_models.cover_cli import run_cover
+from forebay_models.linear_cli import run_linear
+from forebay_models.outcome import Outcome
+from forebay_models.progress import Observer, bar
+from forebay_models.schedule_cli import run_schedule
+from forebay_models.verdicts import report
+
+BudgetOption = Annotated[str, typer.Option(help="How long the random walks search.")]
+SeedOption = Annotated[int, typer.Option(min=0, help="Of the campaigns' random choices.")]
+
+
+def everything(
+    target: Annotated[
+        Target, typer.Option(help="The implementation: local is the buffer on threads.")
+    ] = Target.LOCAL,
+    tier: TierOption = Tier.QUICK,
+    budget: BudgetOption = "60s",
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+    save: SaveOption = None,
+) -> None:
+    """Run every campaign and end with one table.
+
+    Example: `forebay campaign all --budget 5m --seed 7`
+    """
+    with bar() as observer:
+        outcomes = every_campaign(
+            observer, target, tier=tier, seconds=budget_seconds(budget), seed=seed
+        )
+    verdict = report(outcomes, command="campaign all", as_json=as_json, save=save)
+    raise typer.Exit(int(verdict))
+
+
+def every_campaign(
+    observer: Observer,
+    target: Target = Target.LOCAL,
+    *,
+    tier: Tier = Tier.QUICK,
+    seconds: float,
+    seed: int = 0,
+) -> list[Outcome]:
+    """Return the outcomes of all campaigns, in the order of the verification ladder.
+
+    Args:
+        observer: is told how far they have come.
+        target: what is driven.
+        tier: which scenarios the scheduler runs.
+        seconds: the budget of the random walks; the other campaigns run to their end.
+        seed: of all random choices.
+    """
+    return [
+        run_cover(target, graphs=[], seconds=None, observer=observer),
+        run_stateful(target, seconds=seconds, seed=seed, steps=40, observer=observer),
+        run_schedule(target, tier=tier, seed=seed, observer=observer),
+        run_linear(target, seconds=None, seed=seed, observer=observer),
+    ]

@@ -1,0 +1,1 @@
+"""Tests of traces: what is recorded, and that both judges accept the true and no other."""
