@@ -26,7 +26,8 @@ from forebay_spec.properties import INVARIANTS, LIVENESS, STEPS, WITNESSES
 
 ROOT = Path(__file__).parents[2]
 OPEN = re.compile(r"^open \((?P<reason>[a-z][^()]+)\)$")
-CHECKS = ("kernel", "tlc", "explore", "agree", "all")
+CHECKS = ("kernel", "tlc", "explore", "agree", "trace", "history", "all")
+CAMPAIGNS = ("stateful", "cover", "schedule", "linear", "all")
 
 
 class Row(NamedTuple):
@@ -97,7 +98,7 @@ def _is_command(item: str) -> bool:
     if words[:2] == ["forebay", "check"]:
         return len(words) > 2 and words[2] in CHECKS
     if words[:2] == ["forebay", "campaign"]:
-        return words[2:3] == ["stateful"]
+        return len(words) > 2 and words[2] in CAMPAIGNS
     if words[0] == "make":
         targets = re.findall(r"^([a-z]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE)
         return words[1] in targets
