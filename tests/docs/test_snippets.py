@@ -45,6 +45,9 @@ def test_a_page_runs_as_one_programme(page: Path) -> None:
     [(page, line, code) for page in HOW_TOS for line, code in blocks(page)],
     ids=lambda value: value.stem if isinstance(value, Path) else None,
 )
-def test_a_block_of_a_how_to_runs_alone(page: Path, line: int, code: str) -> None:
+def test_a_block_of_a_how_to_runs_alone(
+    page: Path, line: int, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # where a block may write
     assert "assert " in code, "an example shows its result"
     run(page, line, code, {"__name__": "snippet"})
