@@ -1,0 +1,1 @@
+"""Linearizability: histories of real concurrent runs, judged by the specification."""

@@ -1,0 +1,100 @@
+"""What the threads of a recorded run do: a setting, and choices drawn from a seed.
+
+The seed decides what each thread asks for; who comes first is the machine's doing. Sizes are small
+against the capacity and timeouts are short, so that calls wait, expire, are cancelled and get into
+each other's way as often as possible. Nothing depends on how long anything takes.
+"""
+
+import random
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple
+
+from forebay_spec.bounds import Order
+
+from forebay_models.adapters.records import STORAGES, StorageKind
+
+Role = Literal["producer", "reader", "taker"]
+CAST: Final[tuple[tuple[str, Role], ...]] = (
+    ("p1", "producer"),
+    ("p2", "producer"),
+    ("p3", "producer"),
+    ("c1", "reader"),
+    ("c2", "reader"),
+    ("x1", "taker"),
+)
+OUTSIDER: Final = "o1"
+_TIMEOUTS: Final = (None, None, None, 0.0, 0.0005, 0.002, 0.01)
+LEASES: Final = 2
+"""How many leases the taker has at most at a time."""
+
+
+class Ask(NamedTuple):
+    """One call: its kind, sizes and timeout, whether with a token, whether its transform raises."""
+
+    kind: Literal["extend", "sample", "take", "settle"]
+    n: int = 0
+    m: int = 0
+    timeout: float | None = None
+    token: bool = False
+    raises: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """The buffer and the seed of one run, and after how many operations it is closed."""
+
+    seed: int
+    capacity: int
+    uses: int
+    order: Order
+    storage: StorageKind
+    operations: int = 64
+
+    def line(self) -> str:
+        """Return what the history's setting says about its source."""
+        return f"{self.storage} storage, seed {self.seed}"
+
+    def choices(self, actor: str) -> random.Random:
+        """Return the source of an actor's choices."""
+        return random.Random(f"{self.seed} {actor}")
+
+
+def workload(seed: int) -> Workload:
+    """Return the run with that number."""
+    choice = random.Random(seed)
+    return Workload(
+        seed=seed,
+        capacity=choice.randint(2, 6),
+        uses=choice.randint(1, 3),
+        order=choice.choice(("fifo", "random")),
+        storage=choice.choice(STORAGES),
+    )
+
+
+def next_ask(choice: random.Random, role: Role, capacity: int, leases: int) -> Ask:
+    """Choose an actor's next call; `leases` are those that it has."""
+    kind = _kind(choice, role, leases)
+    if kind == "settle":
+        return Ask(kind)
+    n = min(choice.randint(1, capacity), choice.randint(1, capacity))
+    m = choice.randint(1, n) if kind != "extend" and choice.random() < 0.5 else n
+    return Ask(
+        kind,
+        n,
+        m,
+        timeout=choice.choice(_TIMEOUTS),
+        token=choice.random() < 0.3,
+        raises=kind != "extend" and choice.random() < 0.1,
+    )
+
+
+def _kind(
+    choice: random.Random, role: Role, leases: int
+) -> Literal["extend", "sample", "take", "settle"]:
+    if role == "producer":
+        return "extend"
+    if role == "reader":
+        return "sample"
+    if leases and (leases >= LEASES or choice.random() < 0.4):
+        return "settle"
+    return choice.choice(("take", "take", "take", "sample", "extend"))

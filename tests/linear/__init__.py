@@ -1,0 +1,1 @@
+"""Tests of linearizability: histories, the search, recorded runs, planted faults."""
