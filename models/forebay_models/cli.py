@@ -31,6 +31,7 @@ def build() -> "typer.Typer":
         cover_cli,
         every_campaign_cli,
         linear_cli,
+        mutants_cli,
         replay_cli,
         report_cli,
         schedule_cli,
@@ -55,6 +56,7 @@ def build() -> "typer.Typer":
     campaign_cli.app.command("cover")(cover_cli.cover)
     campaign_cli.app.command("schedule")(schedule_cli.schedule)
     campaign_cli.app.command("linear")(linear_cli.linear)
+    campaign_cli.app.command("mutants")(mutants_cli.mutants)
     campaign_cli.app.command("all")(every_campaign_cli.everything)
     check_cli.app.command("trace")(trace_cli.trace)
     check_cli.app.command("history")(linear_cli.history)

@@ -10,6 +10,7 @@ from forebay_models.scheduling.stage import (
     Endless,
     Failure,
     Kind,
+    LeftToChance,
     Option,
     Stage,
     Status,
@@ -98,6 +99,14 @@ def test_only_one_thread_runs_at_a_time() -> None:
     with Stage(["x", "y", "z"]) as stage:
         stage.run([program] * 3, at_random(3), Log())
     assert set(most) == {1}
+
+
+def test_one_run_follows_the_other_at_once() -> None:
+    """A thread may still be on its way out of a run when the next one begins."""
+    with Stage(["x", "y", "z"]) as stage:
+        for _ in range(2_000):
+            stage.run([passing(stage, "a")] * 3, last, Log())
+            assert [player.label for player in stage.players] == ["end"] * 3
 
 
 def test_who_blocks_does_not_run_until_it_is_ready_again() -> None:
@@ -194,3 +203,20 @@ def test_the_threads_end_with_the_stage() -> None:
         stage.run([passing(stage, "a")] * 2, first, Log())
         assert threading.active_count() == before + 2
     assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("at", [1, 3, 4])
+def test_a_strategy_that_fails_ends_the_run_wherever_it_is_asked(at: int) -> None:
+    asked = []
+
+    def pick(options: Sequence[Option]) -> int:
+        asked.append(options)
+        if len(asked) == at:
+            raise LeftToChance("other options than before")
+        return 0
+
+    with Stage(["x", "y", "z"]) as stage:
+        stage.run([passing(stage, "a")] * 3, pick, Log())
+        assert isinstance(stage.failure, LeftToChance)
+        stage.run([passing(stage, "a")] * 3, first, Log())
+        assert stage.failure is None

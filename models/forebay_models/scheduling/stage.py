@@ -143,9 +143,11 @@ class Stage:
         return self
 
     def __exit__(self, *error: object) -> None:
+        self.over = True
         for player in self.players:
             player.program = None
-            player.gate.release()
+            if player.gate.locked():
+                player.gate.release()
         for thread in self._threads:
             thread.join(self._patience)
 
@@ -219,18 +221,23 @@ class Stage:
 
     def _pass_on(self, me: Player | None) -> None:
         """Let the strategy say who goes on, and wait until it is `me` again."""
+        failure, chosen = None, None
         try:
             chosen = self._choose(me)
         except Pruned:
-            self.pruned, chosen = True, None
+            self.pruned = True
+        except Failure as wrong:
+            failure = wrong
         if chosen is me and me is not None:
             return
+        # Whoever has the baton next may change the status, or begin the next run.
+        goes = me is None or me.status is Status.DONE
         if chosen is None:
-            self._stop(None)
+            self._stop(failure)
         else:
             self.current = chosen
             chosen.gate.release()
-        if me is None or me.status is Status.DONE:
+        if me is None or goes:
             return
         me.gate.acquire()
         if self.over:

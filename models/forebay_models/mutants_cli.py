@@ -1,0 +1,97 @@
+"""`forebay campaign mutants`: plants every fault there is, and sees whether a campaign finds it.
+
+A verdict that nothing was found is worth as much as what the same search would have found. So each
+fault of the library that was ever met or thought of is planted in turn; the scheduler looks for it,
+and where it finds nothing, the cover.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+import typer
+
+from forebay_models.campaign_cli import Target, known_fault
+from forebay_models.check_cli import JsonOption, SaveOption
+from forebay_models.cover_cli import run_cover
+from forebay_models.outcome import Outcome, Verdict
+from forebay_models.progress import Observer, Quiet, bar
+from forebay_models.tables import text_table
+from forebay_models.verdicts import report
+
+SECONDS: Final = 30.0
+"""How long the scheduler looks for one fault."""
+
+
+def mutants(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Faults; every one there is if none.")
+    ] = None,
+    target: Annotated[
+        Target, typer.Option(help="The implementation: local is the buffer on threads.")
+    ] = Target.LOCAL,
+    as_json: JsonOption = False,
+    save: SaveOption = None,
+) -> None:
+    """Plant each known fault in the library and look whether the campaigns find it.
+
+    Example: `forebay campaign mutants lost_wakeup wakes_one`
+    """
+    faults = [known_fault(name) for name in names or ()]
+    with bar() as observer:
+        outcome = run_mutants(target, names=faults, observer=observer)
+    verdict = report([outcome], command="campaign mutants", as_json=as_json, save=save)
+    raise typer.Exit(int(verdict))
+
+
+def run_mutants(target: Target, *, names: Sequence[str] = (), observer: Observer) -> Outcome:
+    """Plant faults, look for each, and return the outcome: it holds if all were found.
+
+    Args:
+        target: what is driven.
+        names: of the faults; none means all.
+        observer: is told how far it has come.
+    """
+    from forebay_models.mutants.local import LOCAL_MUTANTS
+
+    name = f"mutants {target.value}"
+    began = time.monotonic()
+    observer.expects(1)
+    observer.begins(name)
+    rows, missed = [], []
+    for fault in names or LOCAL_MUTANTS:
+        observer.says(name, fault)
+        found = _found_by(target, fault)
+        if not found:
+            missed.append(fault)
+        rows.append([fault, LOCAL_MUTANTS[fault].sentence, found or "NOT FOUND"])
+    parts = [text_table(["fault", "what is wrong", "found by"], rows)]
+    if missed:
+        parts.append(f"no campaign has found: {', '.join(missed)}")
+    outcome = Outcome(
+        name=name,
+        verdict=Verdict.VIOLATED if missed else Verdict.HOLDS,
+        bounds=f"one fault at a time; the scheduler for {SECONDS:g} s, then the cover",
+        figures={"planted": len(rows), "found": len(rows) - len(missed)},
+        seconds=time.monotonic() - began,
+        detail="\n\n".join(parts),
+    )
+    observer.ends(name, outcome)
+    return outcome
+
+
+def _found_by(target: Target, fault: str) -> str:
+    """Return which campaign finds a fault, and where; nothing if none does."""
+    from forebay_models.runs.walk import planted
+    from forebay_models.scheduling.campaign import Campaign, Settings
+    from forebay_models.scheduling.scenarios import QUICK
+
+    plans = [plan._replace(bound=min(plan.bound, 1)) for plan in QUICK.values()]
+    campaign = Campaign(Settings(plans=plans, random=0, seconds=SECONDS), Quiet(), "mutants")
+    with planted(fault):
+        campaign.run()
+    if campaign.failed is not None:
+        scenario = campaign.failed[0].scenario.name
+        return f"schedule {campaign.total.schedules:,} of {scenario}"
+    outcome = run_cover(target, graphs=[], seconds=None, fault=fault, observer=Quiet())
+    return "cover" if outcome.verdict is Verdict.VIOLATED else ""
