@@ -10,7 +10,10 @@ from forebay_models.cover.plan import paths
 from forebay_models.cover.share import Share
 from forebay_models.explore.graph import Graph, explore
 from forebay_models.mutants.local import LOCAL_MUTANTS
+from forebay_models.outcome import Verdict
+from forebay_models.runs.walk import WalkRun
 from forebay_models.stepping.worker import Hands
+from forebay_models.tokens import read_token, token_of
 from forebay_spec.actions import Machine
 from forebay_spec.bounds import QUICK
 
@@ -36,6 +39,9 @@ ONLY_BY_THE_SCHEDULER = frozenset({"checked_outside_lock"})
 """Found in tests/scheduling/test_mutants.py. These are wrong only when another thread comes between
 two instructions of one step; here a thread runs from one labelled point to the next undisturbed."""
 
+SHOWN_BY_THE_SCHEDULER = frozenset({"sequence_read_after_check"})
+"""Here the thread sleeps in earnest, and each replay would take as long as the patience for that."""
+
 WITHIN = 10_000
 """Steps; the most that any of them needs is about 2,000."""
 
@@ -59,11 +65,20 @@ def first_failure(name: str) -> Divergence | None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(LOCAL_MUTANTS) - ONLY_BY_THE_SCHEDULER))
-def test_a_planted_fault_is_found(name: str) -> None:
+def test_a_planted_fault_is_found_and_its_token_shows_it_each_time(name: str) -> None:
     with LOCAL_MUTANTS[name].plant():
         failure = first_failure(GRAPHS.get(name, USUAL))
     assert failure is not None, LOCAL_MUTANTS[name].sentence
     assert failure.steps[-1].after is None or "wake-up" in failure.what[0]
+    if name in SHOWN_BY_THE_SCHEDULER:
+        return
+    token = read_token(token_of(WalkRun.of(failure), fault=name))
+    for _ in range(10):
+        again = token.run.again(token.fault)
+        assert again.verdict is Verdict.VIOLATED
+        assert again.counterexample is not None
+        assert again.counterexample.what == failure.what
+    assert token.run.again("").verdict is Verdict.HOLDS
 
 
 @pytest.mark.slow
