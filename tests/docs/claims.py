@@ -27,7 +27,7 @@ from forebay_spec.properties import INVARIANTS, LIVENESS, STEPS, WITNESSES
 ROOT = Path(__file__).parents[2]
 OPEN = re.compile(r"^open \((?P<reason>[a-z][^()]+)\)$")
 CHECKS = ("kernel", "tlc", "explore", "agree", "trace", "history", "all")
-CAMPAIGNS = ("stateful", "cover", "schedule", "linear", "all")
+CAMPAIGNS = ("stateful", "cover", "schedule", "linear", "mutants", "all")
 
 
 class Row(NamedTuple):
