@@ -2,12 +2,22 @@
 
 import re
 
+import pytest
 from forebay_models.tlc.manifest import find_models, load_runs
 from forebay_spec.bounds import QUICK
 from forebay_spec.properties import INVARIANTS, LIVENESS, STEPS, WITNESSES
 
 MODELS = find_models()
 RUNS = load_runs(MODELS)
+OWN_WITNESSES = ("MCMonitor", "MCJournal")  # modules that say themselves what must be possible
+
+
+def source(module: str) -> str:
+    return (MODELS / f"{module}.tla").read_text(encoding="utf-8")
+
+
+def words_of(cfg: str) -> set[str]:
+    return set(re.findall(r"\w+", (MODELS / cfg).read_text(encoding="utf-8")))
 
 
 def test_every_configuration_is_run() -> None:
@@ -27,8 +37,39 @@ def test_every_property_is_checked_by_a_run_that_holds() -> None:
 
 
 def test_every_witness_is_expected_by_a_quick_run() -> None:
-    expected = {name for run in RUNS if run.tier == "quick" for name in run.witnesses}
-    assert expected == set(WITNESSES)
+    runs = [run for run in RUNS if run.tier == "quick" and run.module not in OWN_WITNESSES]
+    assert {name for run in runs for name in run.witnesses} == set(WITNESSES)
+
+
+@pytest.mark.parametrize("module", OWN_WITNESSES)
+def test_every_witness_that_a_module_names_is_expected_by_a_quick_run(module: str) -> None:
+    listed = re.search(r"WitnessNames == <<(.*?)>>", source(module), re.DOTALL)
+    assert listed is not None
+    runs = [run for run in RUNS if run.tier == "quick" and run.module == module]
+    expected = {name for run in runs for name in run.witnesses}
+    assert expected == set(re.findall(r'"(\w+)"', listed[1]))
+
+
+@pytest.mark.parametrize("module", OWN_WITNESSES)
+def test_every_fault_that_a_module_tells_of_is_planted_by_a_run(module: str) -> None:
+    told = set(re.findall(r"^\\\* (\w+_\w+): ", source(module), re.MULTILINE))
+    assert len(told) >= 5
+    assert told == {run.fault for run in RUNS if run.module == module and run.fault}
+
+
+def test_the_property_that_finds_a_fault_holds_without_it() -> None:
+    alone = [
+        run.name
+        for run in RUNS
+        if run.property is not None
+        and not any(
+            other.expect == "holds"
+            and other.module == run.module
+            and run.property in words_of(other.cfg)
+            for other in RUNS
+        )
+    ]
+    assert alone == []
 
 
 def test_the_bound_on_mutual_waits_is_checked_up_to_six() -> None:
