@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 from forebay_spec.kernel import Closing, Verdict
 
 from forebay import _layout as at
-from forebay._calls import BATCH, Call
+from forebay._calls import BATCH, WATCHING, Call
 from forebay._layout import NONE
 from forebay._ledger import Ledger
 from forebay._monitor import Monitor, section_of
@@ -155,16 +155,17 @@ class Actions:
             self.ledger.count(at.ADVISORY_CALLS)
             return self.rules.at_once(call) is Verdict.SERVE
 
-    def watch(self, call: Call, watching: list[int]) -> Verdict:
-        """Look on without a ticket; `watching[0]` says that this observer is counted."""
+    def watch(self, call: Call) -> Verdict:
+        """Look on without a ticket; the call counts as an observer from now on."""
         with self.section:
-            self._set_watching(watching, 1)
-            return self.rules.observed(call)
+            self._set_watching(call, 1)
+            call.verdict = verdict = self.rules.observed(call)
+        return verdict
 
-    def stop_watching(self, watching: list[int]) -> None:
+    def stop_watching(self, call: Call) -> None:
         """Stop counting an observer."""
         with self.section:
-            self._set_watching(watching, 0)
+            self._set_watching(call, 0)
 
     def look(self, take: Callable[[], T]) -> T:
         """Return what `take` reads of the ledger, at one moment."""
@@ -241,7 +242,7 @@ class Actions:
         if ledger.cells[at.POOL_TOP] + rows > limit and ledger.batches.used() + rows > limit:
             raise held_limit(ledger)
 
-    def _set_watching(self, watching: list[int], to: int) -> None:
+    def _set_watching(self, call: Call, to: int) -> None:
         cells = self.ledger.cells
-        observers = cells[at.OBSERVERS] + to - watching[0]
-        commit([(cells, at.OBSERVERS, observers), (watching, 0, to)])
+        observers = cells[at.OBSERVERS] + to - call.places[WATCHING]
+        commit([(cells, at.OBSERVERS, observers), (call.places, WATCHING, to)])

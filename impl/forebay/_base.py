@@ -14,9 +14,10 @@ from tensordict import TensorDict
 from forebay._calls import Call, Event
 from forebay._core import Core
 from forebay._describe import describe
-from forebay._layout import Limits
+from forebay._layout import MOST_USES, Limits
 from forebay._ledger import Ledger
 from forebay._monitor import Monitor, ThreadMonitor
+from forebay._one_process import OneProcess, bind_to_process
 from forebay._sizes import SizeWatch
 from forebay._stats import BufferStats, take_stats
 from forebay._storage import Storage
@@ -48,7 +49,7 @@ class Sampling(NamedTuple):
     consume_after_n_samples: int
 
 
-class BufferBase:
+class BufferBase(OneProcess):
     """A ledger, a storage, transforms, and the calls that look and steer."""
 
     def __init__(
@@ -79,7 +80,7 @@ class BufferBase:
                 "consume_after_n_samples=None means that records are never used up; use "
                 "ReplayBuffer for that, which overwrites the oldest records"
             )
-        uses = whole_number("consume_after_n_samples", consume_after_n_samples, 1)
+        uses = whole_number("consume_after_n_samples", consume_after_n_samples, 1, MOST_USES)
         if batch_size is not None:
             batch_size, _ = request_sizes(batch_size, None, None, capacity)
         if order not in ORDERS:
@@ -92,6 +93,9 @@ class BufferBase:
         stall = seconds_or_none("stall_warning", stall_warning)
         if trace is not None and not isinstance(trace, Trace):
             raise TypeError(f"trace must be a Trace or None, got {trace!r}")
+        if limits is not None and not isinstance(limits, Limits):
+            raise TypeError(f"limits must be a Limits or None, got {limits!r}")
+        dim_extend = whole_number("dim_extend", dim_extend, 0)
         ledger = Ledger(
             capacity,
             uses,
@@ -101,6 +105,7 @@ class BufferBase:
             trace=NO_TRACE if trace is None else trace.begin(capacity, uses, order),
         )
         self._core = Core(ledger, monitor or ThreadMonitor(), stall)
+        bind_to_process(self._core)
         self._tokens = Tokens(self._core)
         self._sizes = SizeWatch(capacity, uses)
         self._storage = storage

@@ -15,6 +15,7 @@ from forebay._calls import Call, Event
 from forebay._errors import MutualWait, SampleTimeout, ShutDown
 from forebay._lease import Lease, as_index
 from forebay._records import Rows
+from forebay._schema import mismatch
 from forebay._stores import Ints
 from forebay._tickets import Kind
 from forebay._validate import (
@@ -68,7 +69,8 @@ class BlockingReplayBuffer(BufferBase):
         """Write a batch as a whole, waiting for room.
 
         Args:
-            batch: records in any form that the storage takes, n of them.
+            batch: records in any form that the storage takes, n of them. None is no batch, though a
+                write transform may return it for nothing.
             timeout: seconds to wait at most; None or infinity for ever, 0 not at all.
             cancel_event: a token of `cancel_token()`, or anything with `is_set()`, which is polled.
             cast: allow values to be converted to the dtypes of the buffer's records.
@@ -83,6 +85,7 @@ class BlockingReplayBuffer(BufferBase):
             MutualWait: the writer and a reader could only wait for each other.
             RecordMismatch: the records are not like those of this buffer.
             PeerLost: the buffer has failed.
+            LimitReached: more calls at a time, or more records held at a time, than the limits say.
             ValueError: the batch is larger than the capacity.
 
         The batch is certainly absent after each of them.
@@ -100,10 +103,14 @@ class BlockingReplayBuffer(BufferBase):
         *,
         timeout: float | None = None,
         cancel_event: Event | None = None,
-    ) -> int:
-        """Write one record; returns its slot. Raises what `extend` raises."""
+    ) -> int | None:
+        """Write one record. Raises what `extend` raises.
+
+        Returns:
+            Its slot; None if a write transform left nothing of it.
+        """
         index = self.extend([record], timeout=timeout, cancel_event=cancel_event)
-        return int(index[0])
+        return int(index[0]) if len(index) else None
 
     async def extend_async(
         self,
@@ -210,6 +217,7 @@ class BlockingReplayBuffer(BufferBase):
             ShutDown: the buffer is closed and nothing is left.
             MutualWait: the reader and a writer could only wait for each other.
             PeerLost: the buffer has failed.
+            LimitReached: more calls at a time, or more records held at a time, than the limits say.
             ValueError: a size does not fit.
 
         Nothing was consumed after each of them, nor after an error of the transform.
@@ -276,7 +284,8 @@ class BlockingReplayBuffer(BufferBase):
 
     def can_sample(self, batch_size: int | None = None, *, at_least: int | None = None) -> bool:
         """Tell whether a sample of these sizes would be served at once."""
-        return self._core.would_serve(self._request(Kind.PLAIN, batch_size, at_least, None, None))
+        call = self._request(Kind.PLAIN, batch_size, at_least, None, None, advisory=True)
+        return self._core.would_serve(call)
 
     def wait_until_sampleable(
         self,
@@ -293,7 +302,8 @@ class BlockingReplayBuffer(BufferBase):
         Raises:
             Cancelled, ShutDown, PeerLost: as for `sample`.
         """
-        return self._core.observe(self._request(Kind.PLAIN, rows, None, timeout, cancel_event))
+        call = self._request(Kind.PLAIN, rows, None, timeout, cancel_event, advisory=True)
+        return self._core.observe(call)
 
     def _request(
         self,
@@ -303,15 +313,20 @@ class BlockingReplayBuffer(BufferBase):
         timeout: float | None,
         event: Event | None,
         actor: int | None = None,
+        advisory: bool = False,
     ) -> Call:
-        """Return a reader's call with checked arguments."""
+        """Return a reader's call with checked arguments; its sizes count unless it only asks."""
         k, m = request_sizes(batch_size, at_least, self._batch_size, self.capacity)
         call = self._call(kind, k, m, timeout, event, actor)
-        self._sizes.read(k, m)
+        call.advisory = advisory
+        if not advisory:
+            self._sizes.read(k, m)
         return call
 
     def _rows(self, call: Call, batch: object, cast: bool) -> Rows | None:
         """Bring a batch into the storage's form and tell the call its size; None for no rows."""
+        if batch is None:
+            raise mismatch(["expected a batch of records, got None"])
         batch = self._transforms.write(batch)
         rows = None
         if batch is not None:
@@ -343,8 +358,7 @@ class BlockingReplayBuffer(BufferBase):
 
     def _leftovers(self, k: int) -> Iterator[Batch]:
         while True:
-            call = self._request(Kind.PLAIN, k, 1, 0.0, None)
-            call.advisory = True
+            call = self._request(Kind.PLAIN, k, 1, 0.0, None, advisory=True)
             try:
                 batch = self._core.read(call, self._gather)
             except (SampleTimeout, ShutDown, MutualWait):

@@ -17,6 +17,7 @@ from forebay._tickets import NO_TOKEN, Kind
 
 TICKET: Final = 0
 BATCH: Final = 1
+WATCHING: Final = 2
 
 
 @runtime_checkable
@@ -43,7 +44,7 @@ class Call:
         event: a foreign event that cancels it, looked at between waits.
         advisory: it only asks what is there now, so that its timeout is not counted.
         stopped: the foreign event, or the task that awaits the call, has cancelled it.
-        places: its ticket's row and its batch's row, or `NONE`.
+        places: its ticket's row and its batch's row, or `NONE`; and 1 while it is an observer.
         slots: the slots of its batch, in batch order.
         warned: it has been reported as stalled.
         heads: what the two head tickets waited for when a mutual wait was found, 0 for nobody.
@@ -63,7 +64,7 @@ class Call:
     event: Event | None = None
     advisory: bool = False
     stopped: bool = False
-    places: list[int] = field(default_factory=lambda: [NONE, NONE])
+    places: list[int] = field(default_factory=lambda: [NONE, NONE, 0])
     slots: Ints = field(default_factory=lambda: _NO_SLOTS)
     warned: bool = False
     heads: tuple[int, int] = (0, 0)

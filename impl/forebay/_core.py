@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 from forebay_spec.kernel import Closing, Verdict
 
 from forebay._actions import Actions, inside_action
-from forebay._calls import BATCH, TICKET, Call
+from forebay._calls import BATCH, TICKET, WATCHING, Call
 from forebay._describe import describe
 from forebay._layout import NONE
 from forebay._ledger import Ledger
@@ -45,7 +45,12 @@ class Core(Actions):
         ledger: the state.
         monitor: the critical section, the waiting and the clock.
         stall_warning: seconds after which a waiting call is reported once, or None for never.
+
+    Attributes:
+        forked: this is a forked child's copy, whose calls are refused.
     """
+
+    forked = False
 
     def __init__(
         self, ledger: Ledger, monitor: Monitor, stall_warning: float | None = None
@@ -117,6 +122,8 @@ class Core(Actions):
         """
         for _ in range(SETTLING):
             with suppress(BaseException):
+                if call.places[WATCHING]:
+                    self.stop_watching(call)
                 if call.places[TICKET] != NONE:
                     self.withdraw(call)
                 if call.places[BATCH] == NONE:
@@ -138,21 +145,19 @@ class Core(Actions):
         Raises:
             Cancelled, ShutDown, PeerLost: as for a reader.
         """
-        watching = [0]
         try:
-            verdict = Verdict.WAIT
-            while verdict is Verdict.WAIT:
-                seen = self.monitor.sequence()
-                self.reclaim()
-                self._poll(call)
-                verdict = self.watch(call, watching)
-                if verdict is Verdict.WAIT:
-                    self._sleep(call, seen)
-        finally:
-            self.stop_watching(watching)
+            verdict = self._look_on(call)
+        except BaseException:
+            self.settle(call)
+            raise
         if verdict is Verdict.SERVE or verdict is Verdict.TIMEOUT:
             return verdict is Verdict.SERVE
         raise self.error(call, verdict)
+
+    def would_serve(self, call: Call) -> bool:
+        """Tell whether a call would be served at once, after what finalisers have left is done."""
+        self.reclaim()
+        return super().would_serve(call)
 
     def check(self, call: Call) -> None:
         """Raise what a write of nothing raises: Cancelled, ShutDown or PeerLost."""
@@ -224,6 +229,23 @@ class Core(Actions):
             verdict = self.look_again(call)
         if verdict is not Verdict.SERVE:
             raise self.error(call, verdict)
+
+    def _look_on(self, call: Call) -> Verdict:
+        """Bring an observer to where it has its answer."""
+        try:
+            verdict = Verdict.WAIT
+            while verdict is Verdict.WAIT:
+                seen = self.monitor.sequence()
+                self.reclaim()
+                self._poll(call)
+                verdict = self.watch(call)
+                if verdict is Verdict.WAIT:
+                    self._sleep(call, seen)
+            self.stop_watching(call)
+        except BaseException:
+            self.settle(call)
+            raise
+        return verdict
 
     def _sleep(self, call: Call, seen: int) -> None:
         """Sleep until something has changed or is due, and report a call that waits too long."""

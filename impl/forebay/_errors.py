@@ -8,6 +8,8 @@ from that too, so that code written for `queue.Queue` keeps working.
 
 import queue
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING or sys.version_info < (3, 13):
@@ -53,3 +55,16 @@ class PeerLost(RuntimeError):
 
 class LimitReached(RuntimeError):
     """A table of the ledger is full; the message names the limit and how to raise it."""
+
+
+@contextmanager
+def reserving(what: str) -> Iterator[None]:
+    """Reserve memory for something that the caller has sized, and name it if there is not enough.
+
+    Raises:
+        MemoryError: there is not, or the size is beyond what could be asked for.
+    """
+    try:
+        yield
+    except (MemoryError, OverflowError, ValueError) as error:
+        raise MemoryError(f"there is no memory for {what}") from error

@@ -156,8 +156,9 @@ def _stack(rows: Sequence[object], dim: int, path: Path, form: Form, kind: type)
     """Enter nodes of single records as one node with a new batch dimension."""
     for number, row in enumerate(rows):
         if type(row) is not TensorDict and not is_node(row):
-            where = f"{key_of(path)}: " if path else ""
-            form.faults[path] = f"{where}record {number}: {no_tensor(_named(row))}"
+            if not path:
+                raise mismatch([f"record {number}: {no_record(row)}"])
+            form.faults[path] = f"{key_of(path)}: record {number}: {no_tensor(_named(row))}"
             return
     opened = [_open(row) for row in rows]
     first_kind, sizes, first = opened[0]
@@ -303,6 +304,14 @@ def _no_batch(batch: object) -> str:
 
 def _no_key(path: Path) -> str:
     return f"expected keys that are strings, got {path[-1]!r}"
+
+
+def no_record(value: object) -> str:
+    """Return the sentence that says that something is not a record of tensors."""
+    return (
+        "expected a TensorDict, a tensorclass or a dict of tensors or arrays, got "
+        f"{_named(value)}; ListStorage takes any object"
+    )
 
 
 def no_tensor(what: str) -> str:

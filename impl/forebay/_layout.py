@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from forebay._errors import reserving
 from forebay._stores import Ints
 
 _scalars = iter(range(64))
@@ -76,6 +77,9 @@ BATCH_FIELDS: Final = 7
 NONE: Final = -1
 """A row number that names no row."""
 
+MOST_USES: Final = 2**31 - 1
+"""How often a record can be drawn at most."""
+
 HELD_SHARE: Final = 4
 """How often a record may be held at one time unless a limit says otherwise.
 
@@ -103,8 +107,9 @@ class Limits:
             value = getattr(self, field.name)
             if isinstance(value, bool) or not isinstance(value, int):
                 raise TypeError(f"the limit {field.name} must be an int, got {value!r}")
-            if value < (0 if field.name == "held" else 1):
-                raise ValueError(f"the limit {field.name} is too small: {value}")
+            least = 0 if field.name == "held" else 1
+            if value < least:
+                raise ValueError(f"the limit {field.name} must be at least {least}, got {value}")
 
 
 class Layout:
@@ -130,7 +135,8 @@ class Layout:
             "pool_slots": 2 * held,
             "pool_stamps": 2 * held,
         }
-        self.block: Ints = np.zeros(sum(sizes.values()), dtype=np.int64)
+        with reserving(f"a capacity of {capacity} records with {limits}"):
+            self.block: Ints = np.zeros(sum(sizes.values()), dtype=np.int64)
         self.cells = self.block.data
         starts: dict[str, int] = {}
         at = 0

@@ -13,12 +13,13 @@ import torch
 from forebay._calls import BATCH, Call
 from forebay._core import Core
 from forebay._layout import NONE
+from forebay._one_process import OneProcess, elsewhere
 from forebay._stores import Ints
 
 B = TypeVar("B")
 
 
-class Lease(Generic[B]):
+class Lease(OneProcess, Generic[B]):
     """A drawn batch, to be committed or released.
 
     As a context manager it gives the batch, commits when the block ends and releases when the block
@@ -40,8 +41,8 @@ class Lease(Generic[B]):
 
     @property
     def active(self) -> bool:
-        """Whether the lease was neither committed nor released so far."""
-        return self._call.places[BATCH] != NONE
+        """Whether the lease was neither committed nor released so far; never in a forked child."""
+        return self._call.places[BATCH] != NONE and not self._core.forked
 
     def commit(self) -> None:
         """Consume the records.
@@ -51,7 +52,7 @@ class Lease(Generic[B]):
         """
         self._core.monitor.point("committing")
         if not self._core.deliver(self._call):
-            raise RuntimeError("the lease has ended already; commit or release it once")
+            raise _ended()
 
     def release(self) -> None:
         """Give the records back, as if they had not been drawn.
@@ -61,9 +62,11 @@ class Lease(Generic[B]):
         """
         self._core.monitor.point("releasing")
         if not self._core.give_back(self._call):
-            raise RuntimeError("the lease has ended already; commit or release it once")
+            raise _ended()
 
     def __enter__(self) -> B:
+        if not self.active:
+            raise elsewhere() if self._core.forked else _ended()
         return self.batch
 
     def __exit__(
@@ -84,7 +87,11 @@ class Lease(Generic[B]):
             raise
 
     def __del__(self) -> None:
-        if self.active:
+        try:
+            active = self.active
+        except AttributeError:  # it was never finished
+            return
+        if active:
             self._core.orphan(self._call)
             warnings.warn(
                 f"a lease of {len(self._call.slots)} records was neither committed nor released; "
@@ -93,6 +100,10 @@ class Lease(Generic[B]):
                 stacklevel=2,
                 source=self,
             )
+
+
+def _ended() -> RuntimeError:
+    return RuntimeError("the lease has ended already; commit or release it once")
 
 
 def as_index(slots: Ints) -> torch.Tensor:

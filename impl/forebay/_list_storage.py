@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from tensordict import TensorDictBase, lazy_stack
 
+from forebay._errors import reserving
 from forebay._forms import is_collection, no_dimension
 from forebay._records import Rows
 from forebay._schema import mismatch
@@ -42,7 +43,9 @@ class ListStorage:
     """
 
     def __init__(self, capacity: int) -> None:
-        self._objects: list[object] = [None] * whole_number("capacity", capacity, 1)
+        capacity = whole_number("capacity", capacity, 1)
+        with reserving(f"a capacity of {capacity} records"):
+            self._objects: list[object] = [None] * capacity
 
     @property
     def capacity(self) -> int:

@@ -1,6 +1,6 @@
 """The error for each outcome of a call that was not served."""
 
-from forebay_spec.kernel import Verdict
+from forebay_spec.kernel import Closing, Verdict
 
 from forebay._calls import Call
 from forebay._errors import (
@@ -31,7 +31,7 @@ def error_for(
 ) -> Exception:
     """Return the error that a call ends with, its cause set where there is one."""
     if verdict is Verdict.SHUT_DOWN:
-        return _shut_down(call, failure)
+        return _shut_down(call, ledger, failure)
     if verdict is Verdict.CANCELLED:
         return Cancelled(f"{wanted(call)} was cancelled before it was served; it had no effect")
     if verdict is Verdict.MUTUAL_WAIT:
@@ -66,13 +66,15 @@ def _records(n: int) -> str:
     return "1 record" if n == 1 else f"{n} records"
 
 
-def _shut_down(call: Call, failure: BaseException | None) -> Exception:
+def _shut_down(call: Call, ledger: Ledger, failure: BaseException | None) -> Exception:
     if failure is not None:
         lost = PeerLost(f"the buffer has failed: {failure!r}")
         lost.__cause__ = failure
         return lost
     if call.kind is Kind.WRITE:
         return ShutDown(f"the buffer is closed; {wanted(call)} was refused")
+    if ledger.closing is Closing.STOPPED:
+        return ShutDown(f"the buffer was stopped; {wanted(call)} was refused, no record is lost")
     return ShutDown(f"the buffer is closed and nothing is left for {wanted(call)}")
 
 

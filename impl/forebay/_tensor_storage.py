@@ -16,7 +16,8 @@ import torch
 from tensordict import TensorDict
 
 from forebay._arrays import Array, empty_array, tensor_of
-from forebay._forms import unfold
+from forebay._errors import RecordMismatch, reserving
+from forebay._forms import is_node, no_record, unfold
 from forebay._records import Rows, TensorRows, plain_rows, rows_of
 from forebay._schema import Schema
 from forebay._stores import Ints
@@ -34,6 +35,7 @@ class TensorStorage:
 
     Raises:
         RecordMismatch: the example cannot be stored.
+        MemoryError: there is no memory for the records; without an example the first write says so.
     """
 
     def __init__(
@@ -49,6 +51,8 @@ class TensorStorage:
         self._arrays: list[Array] = []
         self._fixing = threading.Lock()
         if example is not None:
+            if not is_node(example):
+                raise RecordMismatch(f"example must be one record: {no_record(example)}")
             self._fix(rows_of(unfold([example]), None, cast=False).schema)
 
     @property
@@ -118,9 +122,11 @@ class TensorStorage:
         """Fix the schema unless that is done, and return the one that holds."""
         with self._fixing:
             if self._schema is None:
-                self._arrays = [
-                    empty_array((self._capacity, *leaf.shape), leaf.dtype) for leaf in schema.leaves
-                ]
+                with reserving(f"a capacity of {self._capacity} records"):
+                    self._arrays = [
+                        empty_array((self._capacity, *leaf.shape), leaf.dtype)
+                        for leaf in schema.leaves
+                    ]
                 self._schema = schema
             return self._schema
 

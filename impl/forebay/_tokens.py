@@ -9,9 +9,10 @@ from collections import deque
 
 from forebay._core import Core
 from forebay._errors import LimitReached
+from forebay._one_process import OneProcess
 
 
-class CancelToken:
+class CancelToken(OneProcess):
     """Ends every call that was given this token, before or after it began to wait.
 
     A call that has been admitted or has drawn its records goes on to its end. A set token stays
@@ -36,11 +37,18 @@ class CancelToken:
         return self._row if core is self._core else None
 
     def __repr__(self) -> str:
+        if self._core.forked:
+            return f"<CancelToken {self._row} of another process>"
         return f"<CancelToken {self._row}, {'set' if self.is_set() else 'not set'}>"
 
     def __del__(self) -> None:
-        self._core.ledger.clear_flag(self._row)
-        self._unused.append(self._row)
+        try:
+            core, unused = self._core, self._unused
+        except AttributeError:  # it was never finished
+            return
+        if not core.forked:
+            core.ledger.clear_flag(self._row)
+            unused.append(self._row)
 
 
 class Tokens:
@@ -56,11 +64,12 @@ class Tokens:
         Raises:
             LimitReached: there are as many tokens as the limits allow.
         """
+        limit = self._core.ledger.limits.tokens
         try:
             row = self._unused.popleft()
         except IndexError:
             raise LimitReached(
-                f"{self._core.ledger.limits.tokens} cancel tokens exist, which is the limit; "
+                f"{limit} cancel tokens exist, which is the limit; "
                 f"construct the buffer with limits=Limits(tokens=...) to raise it"
             ) from None
         return CancelToken(self._core, row, self._unused)

@@ -20,18 +20,20 @@ def timeout_seconds(value: object) -> float | None:
     return None if math.isinf(seconds) else seconds
 
 
-def whole_number(name: str, value: object, least: int) -> int:
+def whole_number(name: str, value: object, least: int, most: int | None = None) -> int:
     """Return an integer argument.
 
     Raises:
         TypeError: it is no integer.
-        ValueError: it is less than `least`.
+        ValueError: it is less than `least` or more than `most`.
     """
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"{name} must be an int, got {value!r}")
     number = operator.index(value)
     if number < least:
         raise ValueError(f"{name} must be at least {least}, got {number}")
+    if most is not None and number > most:
+        raise ValueError(f"{name} must be at most {most}, got {number}")
     return number
 
 
@@ -96,4 +98,7 @@ def _seconds(name: str, value: object) -> float:
         return math.inf
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be None or a number of seconds, got {value!r}")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:  # a whole number or a fraction that no float holds
+        return -math.inf if value < 0 else math.inf

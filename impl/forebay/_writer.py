@@ -11,6 +11,7 @@ import torch
 
 from forebay._calls import Event
 from forebay._errors import ShutDown
+from forebay._one_process import OneProcess
 
 if TYPE_CHECKING:
     from forebay._buffer import BlockingReplayBuffer
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 WhenClosed = Literal["raise", "discard"]
 
 
-class Writer:
+class Writer(OneProcess):
     """Writes to a buffer with fixed defaults; from `BlockingReplayBuffer.writer`.
 
     With `when_closed="discard"` a write to a closed buffer gives an empty index, and the buffer

@@ -2,10 +2,11 @@
 
 import pytest
 import torch
-from forebay import BlockingReplayBuffer, Limits, ShutDown, TensorStorage
+from forebay import BlockingReplayBuffer, Limits, ListStorage, ShutDown, TensorStorage
+from forebay._layout import MOST_USES
 from tensordict import TensorDict
 
-from tests.library.support import Slots, make
+from tests.library.support import Slots, Stage, make, patience, result
 
 
 def test_defaults() -> None:
@@ -29,6 +30,14 @@ REFUSED: list[tuple[dict[str, object], type[Exception], str]] = [
     ({"seed": "a"}, TypeError, "seed must be an int"),
     ({"stall_warning": 0}, ValueError, "stall_warning must be None or more than 0"),
     ({"stall_warning": "soon"}, TypeError, "stall_warning must be None or a number"),
+    ({"dim_extend": -1}, ValueError, "dim_extend must be at least 0, got -1"),
+    ({"dim_extend": "0"}, TypeError, "dim_extend must be an int"),
+    ({"limits": 5}, TypeError, r"limits must be a Limits or None, got 5"),
+    (
+        {"consume_after_n_samples": 10**30},
+        ValueError,
+        f"consume_after_n_samples must be at most {MOST_USES}, got {10**30}",
+    ),
 ]
 
 
@@ -45,15 +54,59 @@ def test_a_storage_is_needed() -> None:
         BlockingReplayBuffer(4)  # type: ignore[arg-type]  # wrong on purpose
 
 
-@pytest.mark.parametrize("limits", [{"calls": 0}, {"tokens": -1}, {"held": -1}])
-def test_limits_that_are_too_small(limits: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match="is too small"):
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ({"calls": 0}, "the limit calls must be at least 1, got 0"),
+        ({"tokens": -1}, "the limit tokens must be at least 1, got -1"),
+        ({"held": -1}, "the limit held must be at least 0, got -1"),
+    ],
+)
+def test_limits_that_are_too_small(limits: dict[str, int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         Limits(**limits)
 
 
 def test_limits_are_integers() -> None:
     with pytest.raises(TypeError, match="must be an int"):
         Limits(calls=1.5)  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_as_many_uses_as_can_be_counted() -> None:
+    buffer = make(2, consume_after_n_samples=MOST_USES)
+    buffer.extend([1])
+    assert [buffer.sample(1), buffer.sample(1), len(buffer)] == [[1], [1], 1]
+
+
+@pytest.mark.parametrize("capacity", [10**15, 10**30])
+def test_a_capacity_that_no_memory_holds_is_named(capacity: int) -> None:
+    """Whoever reserves the memory first says so: the storage, the ledger, or the first write."""
+    message = f"no memory for a capacity of {capacity} records"
+    with pytest.raises(MemoryError, match=message):
+        ListStorage(capacity)
+    with pytest.raises(MemoryError, match=message):
+        BlockingReplayBuffer(TensorStorage(capacity))
+    with pytest.raises(MemoryError, match=message):
+        TensorStorage(capacity, example={"x": 1.0})
+
+
+def test_limits_that_no_memory_holds_are_named() -> None:
+    with pytest.raises(MemoryError, match=f"capacity of 4 records with Limits.calls={10**15}"):
+        make(4, limits=Limits(calls=10**15))
+
+
+def test_a_timeout_beyond_all_floats_waits_for_ever() -> None:
+    stage = Stage()
+    buffer = make(4, stage, stall_warning=10**400)
+    with patience() as start:
+        waiting = start(lambda: buffer.sample(1, timeout=10**400))
+        stage.await_sleepers(1)
+        stage.advance(1e9)
+        stage.await_sleepers(1)
+        buffer.extend([7])
+        assert result(waiting) == [7]
+    with pytest.raises(ValueError, match="timeout must be None or at least 0 seconds"):
+        buffer.sample(1, timeout=-(10**400))
 
 
 def test_a_writer_handle_has_its_defaults() -> None:
@@ -162,3 +215,14 @@ def test_what_add_writes_goes_through_a_write_transform_as_a_batch_of_one() -> N
     )
     buffer.add(TensorDict({"x": torch.tensor([1.0, 2.0])}))
     assert buffer.sample(1)["x"].tolist() == [[2.0, 3.0]]
+
+
+def test_a_record_that_the_write_transform_drops_is_not_written() -> None:
+    buffer = make(2, write_transform=lambda batch: [] if batch == [1] else None)
+    assert buffer.add(1) is None
+    assert buffer.add(2) is None
+    assert buffer.writer().add(1) is None
+    assert (len(buffer), buffer.write_count) == (0, 0)
+    buffer.shutdown()
+    with pytest.raises(ShutDown):
+        buffer.add(1)

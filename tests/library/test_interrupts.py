@@ -66,6 +66,8 @@ ACTIONS: dict[str, Callable[[BlockingReplayBuffer], object]] = {
     "lease that is released": lease_and_fail,
     "empty": lambda buffer: buffer.empty(),
     "shutdown": lambda buffer: buffer.shutdown(),
+    "observe": lambda buffer: buffer.wait_until_sampleable(2),
+    "observe that expires": lambda buffer: buffer.wait_until_sampleable(4, timeout=2),
 }
 OUTCOMES = {
     "extend": {2, 3},
@@ -76,6 +78,8 @@ OUTCOMES = {
     "lease that is released": {2},
     "empty": {0, 2},
     "shutdown": {2},
+    "observe": {2},
+    "observe that expires": {2},
 }
 
 
@@ -97,6 +101,7 @@ def lengths_after_interrupts(
         assert ledger.tickets() == [], place
         assert ledger.holds() == [], place
         assert ledger.fillings() == {}, place
+        assert buffer.stats().waiting_observers == 0, place
         assert_consistent(buffer)
     raise AssertionError("unreachable")
 
@@ -109,7 +114,10 @@ def test_an_interrupt_at_any_place_leaves_all_or_nothing(order: str, action: str
     assert lengths == OUTCOMES[action]
 
 
-@pytest.mark.parametrize("action", ["extend", "sample", "lease", "lease that is released"])
+@pytest.mark.parametrize(
+    "action",
+    ["extend", "sample", "lease", "lease that is released", "observe", "observe that expires"],
+)
 @pytest.mark.parametrize("later", [0, 1, 2, 3, 5, 8, 13, 21])
 def test_a_second_interrupt_during_the_clean_up_changes_nothing(action: str, later: int) -> None:
     places, lengths = lengths_after_interrupts("fifo", 1, action, later)

@@ -1,5 +1,8 @@
 """Iteration over batches, and the questions that take nothing."""
 
+import gc
+import logging
+
 import pytest
 from forebay import Cancelled, SampleTimeout, ShutDown
 
@@ -68,6 +71,29 @@ def test_can_extend_and_can_sample_change_nothing_and_count_apart() -> None:
     stats = buffer.stats()
     assert stats.advisory_calls == 7
     assert (stats.timeouts, stats.refusals, stats.blocked_calls) == (0, 0, 0)
+
+
+@pytest.mark.filterwarnings("ignore:a lease of 2 records:ResourceWarning")
+def test_can_extend_and_can_sample_see_what_a_finaliser_has_given_back() -> None:
+    buffer = make(2)
+    buffer.extend([1, 2])
+    buffer.lease(2)
+    gc.collect()
+    assert buffer.can_sample(2)
+    assert buffer.stats().returned == 2
+
+
+def test_calls_that_only_look_are_no_sizes_to_warn_of(caplog: pytest.LogCaptureFixture) -> None:
+    stage = Stage()
+    buffer = make(5, stage)
+    buffer.extend([1, 2, 3])
+    with caplog.at_level(logging.WARNING, logger="forebay"):
+        assert not buffer.can_sample(4)
+        assert not buffer.wait_until_sampleable(4, timeout=0)
+        assert caplog.records == []
+        with pytest.raises(SampleTimeout):
+            buffer.sample(4, timeout=0)
+    assert len(caplog.records) == 1
 
 
 def test_waiting_until_records_can_be_sampled_is_not_waiting_in_line() -> None:

@@ -54,9 +54,14 @@ def test_a_lease_may_be_ended_by_hand_inside_its_block() -> None:
     with lease:
         lease.release()
     again = buffer.lease(1)
-    again.commit()
-    with pytest.raises(ArithmeticError), again:
-        raise ArithmeticError
+
+    def commit_and_fail() -> None:
+        with again:
+            again.commit()
+            raise ArithmeticError
+
+    with pytest.raises(ArithmeticError):
+        commit_and_fail()
     assert (buffer.stats().delivered, buffer.stats().returned) == (1, 1)
 
 
@@ -215,3 +220,15 @@ def test_no_two_threads_ever_have_the_same_number() -> None:
             numbers.append(result(start(thread_number)))
     assert len(set(numbers)) == 21
     assert thread_number() == numbers[0]
+
+
+def test_a_lease_that_has_ended_cannot_be_entered() -> None:
+    buffer = make(4)
+    buffer.extend([1, 2])
+    committed, released = buffer.lease(1), buffer.lease(1)
+    committed.commit()
+    released.release()
+    for lease in (committed, released):
+        with pytest.raises(RuntimeError, match="the lease has ended already"), lease:
+            raise AssertionError("unreachable")
+    assert buffer.sample(1) == [2]

@@ -291,7 +291,7 @@ def test_closing_at_once_refuses_readers_and_keeps_the_records() -> None:
     buffer = make(4)
     buffer.extend([1, 2, 3])
     buffer.shutdown(immediate=True)
-    with pytest.raises(ShutDown):
+    with pytest.raises(ShutDown, match="the buffer was stopped; a sample of 1 record was refused"):
         buffer.sample(1)
     assert len(buffer) == 3
 

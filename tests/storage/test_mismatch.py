@@ -238,9 +238,11 @@ class TestUnevenRecords:
         ]
 
     def test_a_record_that_is_none(self) -> None:
-        assert refusal([{"x": 1}, "two"], example={"x": 1}) == [
-            "record 1: expected a tensor of fixed shape, got str; ListStorage takes any object"
-        ]
+        (sentence,) = refusal([{"x": 1}, "two"], example={"x": 1})
+        assert sentence == (
+            "record 1: expected a TensorDict, a tensorclass or a dict of tensors or arrays, got "
+            "str; ListStorage takes any object"
+        )
 
     def test_a_nested_tensor(self) -> None:
         parts = [torch.zeros(2), torch.zeros(3)]
