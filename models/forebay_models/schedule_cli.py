@@ -6,6 +6,7 @@ Torch is imported inside the command, so that `forebay --help` stays quick.
 from typing import Annotated
 
 import typer
+from forebay_spec.actions import ACTIONS
 
 from forebay_models.campaign_cli import Target, budget_seconds, known_fault
 from forebay_models.check_cli import JsonOption, SaveOption, Tier, TierOption
@@ -115,7 +116,14 @@ def run_schedule(
     name = f"schedule {target.value}"
     observer.expects(1)
     observer.begins(name)
-    settings = Settings(plans=chosen, random=random, depth=depth, seconds=seconds, seed=seed)
+    settings = Settings(
+        plans=chosen,
+        random=random,
+        depth=depth,
+        seconds=seconds,
+        seed=seed,
+        actions=() if scenarios else tuple(ACTIONS),
+    )
     campaign = Campaign(settings, observer, name)
     with planted(fault):
         campaign.run()

@@ -40,7 +40,7 @@ ONLY_BY_THE_SCHEDULER = frozenset({"checked_outside_lock"})
 two instructions of one step; here a thread runs from one labelled point to the next undisturbed."""
 
 SHOWN_BY_THE_SCHEDULER = frozenset({"sequence_read_after_check"})
-"""Here the thread sleeps in earnest, and each replay would take as long as the patience for that."""
+"""Here the thread sleeps in earnest, and each replay would take as long as the patience for it."""
 
 WITHIN = 10_000
 """Steps; the most that any of them needs is about 2,000."""

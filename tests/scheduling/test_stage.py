@@ -35,6 +35,8 @@ class Log:
     def sleep_ends(self, player: int, kind: Kind) -> None:
         self.seen.append((player, kind.name))
 
+    def run_ends(self) -> None: ...
+
 
 def first(options: Sequence[Option]) -> int:
     return 0

@@ -5,7 +5,7 @@ It holds the scenario with its programs, and the choices that did not go by them
 
 import time
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from forebay_models.campaign.quiet import quiet_library
 from forebay_models.documents import DocumentError, Fields, Json, text
@@ -14,9 +14,13 @@ from forebay_models.runs.values import exactly, read_order, whole
 from forebay_models.runs.walk import planted
 from forebay_models.scheduling.play import Theatre
 from forebay_models.scheduling.scenario import Scenario
-from forebay_models.scheduling.search import replay
+from forebay_models.scheduling.search import replay, search, taken
 from forebay_models.scheduling.show import counterexample_of
+from forebay_models.scheduling.strategies import DepthFirst
 from forebay_models.tokens import LEVELS, token_of
+
+_BOUND: Final = 2
+_SCHEDULES: Final = 10_000
 
 
 @dataclass(frozen=True)
@@ -65,21 +69,39 @@ class ScheduleRun:
         return cls(scenario, choices)
 
     def again(self, fault: str) -> Outcome:
-        """Run the schedule once more."""
+        """Run the schedule once more, or, where it cannot be taken any more, all that are like it.
+
+        A change of the library may add a choice point, and then the same choices make another
+        schedule. So all schedules with as many preemptions are run instead; a scenario that was
+        made short has few of them.
+        """
         started = time.monotonic()
-        with quiet_library(), planted(fault), Theatre(self.scenario) as theatre:
-            run = replay(theatre, self.choices)
-        failure = None
+        verdict, failure = Verdict.HOLDS, None
         detail = "every step is as the specification says"
+        with quiet_library(), planted(fault), Theatre(self.scenario) as theatre:
+            run, schedules = replay(theatre, self.choices), 1
+            if run.failure is None and not taken(run, self.choices):
+                bound = min(len(self.choices), _BOUND)
+                found = search(
+                    theatre, DepthFirst(bound), enough=lambda found: found.schedules >= _SCHEDULES
+                )
+                schedules += found.schedules
+                detail = (
+                    f"the schedule cannot be taken any more; of all with at most {bound} "
+                    f"preemptions {found.schedules:,} were run instead"
+                )
+                run = found.failed or run
+                if not found.exhausted and found.failed is None:
+                    verdict = Verdict.INCONCLUSIVE
         if run.failure is not None:
             token = token_of(self, fault=fault)
             failure = counterexample_of(self.scenario, run, name="replay schedule", token=token)
-            detail = failure.as_text()
+            verdict, detail = Verdict.VIOLATED, failure.as_text()
         return Outcome(
             name="replay schedule",
-            verdict=Verdict.HOLDS if failure is None else Verdict.VIOLATED,
+            verdict=verdict,
             bounds=self.scenario.line(),
-            figures={"choices": len(run.choices), "slices": len(run.slices)},
+            figures={"schedules": schedules, "choices": len(run.choices)},
             seconds=time.monotonic() - started,
             detail=detail,
             counterexample=failure,
@@ -93,7 +115,10 @@ def _texts(document: object, what: str) -> tuple[str, str]:
 
 def _numbers(document: object) -> tuple[int, int]:
     place, index = exactly(document, "choice", 2)
-    return whole(place, "choice"), whole(index, "choice")
+    numbers = whole(place, "choice"), whole(index, "choice")
+    if min(numbers) < 0:
+        raise DocumentError(f"choice: expected numbers from 0 on, got {numbers}")
+    return numbers
 
 
 LEVELS[ScheduleRun.level] = ScheduleRun.from_json

@@ -33,6 +33,7 @@ class Settings:
         depth: of the random schedules with priorities.
         seconds: the budget, or None.
         seed: of the random schedules.
+        actions: what the scenarios together have to take, or nothing is known about it.
     """
 
     plans: Sequence[Plan]
@@ -40,6 +41,7 @@ class Settings:
     depth: int = 3
     seconds: float | None = None
     seed: int = 0
+    actions: Sequence[str] = ()
 
 
 @dataclass
@@ -131,7 +133,7 @@ class Campaign:
         elapsed, figures = self.elapsed, self.figures()
         verdict, failure = Verdict.HOLDS, None
         parts = [self._table()]
-        missing = [name for name in ACTIONS if not self.exercised.actions[name]]
+        missing = [it for it in self.settings.actions if not self.exercised.actions[it]]
         behind = [
             plan.scenario.name
             for plan in self.settings.plans
@@ -146,7 +148,8 @@ class Campaign:
             where = ", ".join(behind) or "the random schedules"
             parts.append(f"the budget ended before all was run of: {where}")
         elif missing:
-            parts.append(f"actions that none of these scenarios takes: {', '.join(missing)}")
+            verdict = Verdict.INCONCLUSIVE
+            parts.append(f"actions that no scenario has taken: {', '.join(missing)}")
         return Outcome(
             name=self.name,
             verdict=verdict,

@@ -6,26 +6,32 @@ slice that is a critical section in which a call is decided about has to be exac
 that the specification does not know.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from forebay import AdmissionTimeout, Cancelled, MutualWait, SampleTimeout, ShutDown
 from forebay_spec.actions import Label, Machine, verdict
-from forebay_spec.kernel import Verdict
+from forebay_spec.kernel import Phase, Verdict
 from forebay_spec.state import State, Ticket, TicketKind, filling_of, ticket_of
 
+from forebay_models.adapters.abstraction import ENDS
 from forebay_models.scheduling.scenario import Op, Scenario
 from forebay_models.scheduling.stage import Failure
 
-ERRORS: Final[Mapping[type[BaseException], Verdict]] = {
-    ShutDown: Verdict.SHUT_DOWN,
-    Cancelled: Verdict.CANCELLED,
-    MutualWait: Verdict.MUTUAL_WAIT,
-    AdmissionTimeout: Verdict.TIMEOUT,
-    SampleTimeout: Verdict.TIMEOUT,
-}
 _KINDS: Final[Mapping[str, TicketKind]] = {"extend": "write", "sample": "plain", "lease": "lease"}
+_UNSERVED: Final[Mapping[Verdict, str]] = {
+    Verdict.SHUT_DOWN: "refusals",
+    Verdict.MUTUAL_WAIT: "refusals",
+    Verdict.CANCELLED: "cancellations",
+    Verdict.TIMEOUT: "timeouts",
+}
+COUNTED: Final = (
+    *("admitted", "delivered", "returned", "dropped", "blocked_calls"),
+    *("refusals", "cancellations", "timeouts"),
+)
+"""What is counted, by the names of `BufferStats`."""
+
 _AT_ONCE: Final[Mapping[str, str]] = {"set": "SetCancel", "shutdown": "Close", "empty": "Empty"}
 
 
@@ -56,20 +62,38 @@ class Planted(Exception):
 
 
 class Step(NamedTuple):
-    """What a slice should have done: one of these states, by this step if there is one."""
+    """What a slice should have done.
+
+    Attributes:
+        label: the step, if there is one.
+        after: the states that it may lead to; none where nothing is allowed.
+        found: what the call gets, where that is decided.
+        last: whether its call has nothing more to do after it.
+    """
 
     label: Label | None
     after: tuple[State, ...]
     found: Verdict | None = None
+    last: bool = False
 
 
 @dataclass
 class Progress:
-    """How far an actor has come with its present call."""
+    """How far an actor has come with its present call.
+
+    Attributes:
+        op: the call.
+        found: what it got, once that is decided.
+        ended: whether it has taken its last step.
+        owes: whether it has to take one, being no call that is decided about.
+        slots: of its batch.
+        records: that it writes, or has to get.
+    """
 
     op: Op | None = None
     found: Verdict | None = None
     ended: bool = False
+    owes: bool = False
     slots: tuple[int, ...] = ()
     records: tuple[int, ...] = ()
 
@@ -104,12 +128,18 @@ class Oracle:
         self._memory = memory
         self._machine = memory.machine
         self._record_in: dict[int, int] = {}
+        self.counts: Counter[str] = Counter()
         self.state = memory.initial
         self.progress = {name: Progress() for name in scenario.actors}
 
     def begins(self, actor: str, op: Op) -> None:
         """An actor begins a call."""
-        self.progress[actor] = Progress(op)
+        owes = op.kind in _AT_ONCE or any(
+            (hold.owner, hold.kind, hold.state) == (actor, "lease", "ready")
+            for hold in self.state.holds
+            if op.kind in ("commit", "release")
+        )
+        self.progress[actor] = Progress(op, owes=owes)
 
     def slice(self, actor: str, section: bool, expired: bool, after: State) -> Label | None:
         """Judge a slice and return the step that it was, or None.
@@ -134,8 +164,9 @@ class Oracle:
             self._memory.steps[key] = step
         if after not in step.after:
             raise WrongStep(_wrong(actor, its, step), step.after, after)
-        self._enter(actor, its, step, after)
-        return step.label
+        taken = section or after is not before
+        self._enter(actor, its, step, after, taken)
+        return step.label if taken else None
 
     def ends(self, actor: str, value: object, error: BaseException | None) -> None:
         """Judge how a call ended.
@@ -148,7 +179,7 @@ class Oracle:
         its = self.progress[actor]
         op = its.op
         assert op is not None
-        got = None if error is None else ERRORS.get(type(error))
+        got = None if error is None else ENDS.get(type(error))
         if op.manner == "raises" and its.found is Verdict.SERVE:
             if not isinstance(error, Planted):
                 raise WrongOutcome(
@@ -166,7 +197,7 @@ class Oracle:
             raise WrongOutcome(f"{actor}: {op} should get {its.found.name}, but it got {error!r}")
         if op.kind in ("extend", "sample", "lease") and its.found is None:
             raise WrongOutcome(f"{actor}: {op} ended before anything was decided")
-        if its.found is Verdict.SERVE and not its.ended and op.kind != "lease":
+        if not its.ended and (its.owes or its.found is Verdict.SERVE):
             raise WrongOutcome(f"{actor}: {op} returned before its last step")
         self.progress[actor] = Progress()
 
@@ -202,10 +233,12 @@ class Oracle:
         unchanged = Step(None, (state,))
         if op is None:
             return unchanged
+        if its.ended or its.found not in (None, Verdict.SERVE):
+            return Step(None, ()) if section else unchanged
         if op.kind in _AT_ONCE:
             return self._at_once(op, section)
         if op.kind in ("commit", "release"):
-            if not section or its.ended:
+            if not section:
                 return unchanged
             name = "Deliver" if op.kind == "commit" else "Return"
             return self._hold_step(name, actor, "lease", "ready")
@@ -213,8 +246,6 @@ class Oracle:
             return self._again(actor, expired) if section else unchanged
         if its.found is None:
             return self._first(actor, op, expired) if section else unchanged
-        if its.ended or its.found is not Verdict.SERVE:
-            return Step(None, ()) if section else unchanged
         if op.kind == "extend":
             return self._filling(actor, op) if section else unchanged
         return self._holding(actor, op, section)
@@ -226,8 +257,9 @@ class Oracle:
         possible = self._apply(label) if self._enabled(label) else (self.state,)
         if op.kind == "set":
             # One store outside the section.
-            return Step(label, () if section else (self.state, *possible))
-        return Step(label, possible if section else (self.state,))
+            done = op.word in self.state.cancelled
+            return Step(label, () if section else (self.state, *possible), last=not done)
+        return Step(label, possible, last=True) if section else Step(None, (self.state,))
 
     def _first(self, actor: str, op: Op, expired: bool) -> Step:
         """The first section of a call: it is served, gets a ticket, or its outcome."""
@@ -259,7 +291,7 @@ class Oracle:
 
     def _filling(self, actor: str, op: Op) -> Step:
         label = Label("Abandon" if op.manner == "raises" else "Publish", (actor,))
-        return Step(label, self._apply(label))
+        return Step(label, self._apply(label), last=True)
 
     def _holding(self, actor: str, op: Op, section: bool) -> Step:
         """Ready or Fail outside a section, then Deliver or Return in one."""
@@ -267,7 +299,8 @@ class Oracle:
         kind = "lease" if op.kind == "lease" else "plain"
         if not section:
             step = self._hold_step("Fail" if raises else "Ready", actor, kind, "gathering")
-            return step._replace(after=(self.state, *step.after))
+            last = kind == "lease" and not raises
+            return step._replace(after=(self.state, *step.after), last=last)
         if raises:
             return self._hold_step("Return", actor, kind, "failed")
         return self._hold_step("Deliver", actor, "plain", "ready")
@@ -277,7 +310,7 @@ class Oracle:
         for position, hold in enumerate(self.state.holds):
             if (hold.owner, hold.kind, hold.state) == (actor, kind, state):
                 label = Label(name, (position,))
-                return Step(label, self._apply(label))
+                return Step(label, self._apply(label), last=True)
         return Step(None, ())
 
     def _enabled(self, label: Label) -> bool:
@@ -287,24 +320,53 @@ class Oracle:
     def _apply(self, label: Label) -> tuple[State, ...]:
         return tuple(self._machine.apply(self.state, label))
 
-    def _enter(self, actor: str, its: Progress, step: Step, after: State) -> None:
-        """Note what a step means for its call."""
+    def _enter(self, actor: str, its: Progress, step: Step, after: State, taken: bool) -> None:
+        """Note what a step means for its call, and count it."""
         before, self.state = self.state, after
         if step.found is not None and step.found is not Verdict.WAIT:
             its.found = step.found
-        if step.label is None or after is before:
+            self.counts[_UNSERVED.get(step.found, "")] += 1
+        if step.label is None or not taken:
             return
+        its.ended = its.ended or step.last
         name = step.label.name
-        if name in ("Publish", "Abandon", "Deliver", "Return"):
-            its.ended = True
         if name == "Publish":
             its.slots = filling_of(before, actor)
-            numbers = its.records
-            self._record_in.update(zip(its.slots, numbers, strict=True))
+            self._record_in.update(zip(its.slots, its.records, strict=True))
             its.records = ()
+            self.counts["admitted"] += len(its.slots)
+        elif name in ("Deliver", "Return"):
+            position = step.label.args[0]
+            assert isinstance(position, int)
+            size = len(before.holds[position].slots)
+            self.counts["delivered" if name == "Deliver" else "returned"] += size
+        elif name == "Empty":
+            self.counts["dropped"] += sum(slot.phase == Phase.LIVE for slot in before.slots)
         elif len(after.holds) > len(before.holds):
             its.slots = after.holds[-1].slots
             its.records = tuple(self._record_in.get(slot, 0) for slot in its.slots)
+        elif len(after.tickets) > len(before.tickets):
+            self.counts["blocked_calls"] += 1
+
+    def digest(self) -> int:
+        """Return a number for what is still expected, as far as the state does not tell it."""
+        live = [
+            self._record_in.get(number)
+            for number, slot in enumerate(self.state.slots)
+            if slot.phase == Phase.LIVE
+        ]
+        calls = [(its.found, its.ended, its.slots, its.records) for its in self.progress.values()]
+        return hash((tuple(live), tuple(calls)))
+
+    def check_counts(self, counts: Mapping[str, int]) -> None:
+        """Judge what a buffer has counted, at the end of a run.
+
+        Raises:
+            Failure: it is not what its calls have done.
+        """
+        for name in COUNTED:
+            if counts[name] != self.counts[name]:
+                raise WrongOutcome(f"{name} should be {self.counts[name]} but is {counts[name]}")
 
     def writes(self, actor: str, numbers: tuple[int, ...]) -> None:
         """Say which records the actor's present call writes."""

@@ -13,16 +13,16 @@ from forebay_spec.state import State
 
 from forebay_models.adapters.abstraction import state_of
 from forebay_models.scheduling.monitor import ENTER, LOCKED_OUT, ScheduledMonitor
-from forebay_models.scheduling.oracle import Memory, Oracle, Planted
-from forebay_models.scheduling.scenario import Op, Scenario
-from forebay_models.scheduling.stage import Failure, Kind, Stage, Status
+from forebay_models.scheduling.oracle import COUNTED, Memory, Oracle, Planted
+from forebay_models.scheduling.scenario import MOST, TOKENS, Op, Scenario
+from forebay_models.scheduling.stage import Failure, Kind, Stage, Status, Stuck
 from forebay_models.scheduling.storage import NumberStorage
 from forebay_models.scheduling.strategies import Strategy
 
 SECONDS: Final = 1000.0
 """The timeout of calls that may expire; time passes only where that is chosen."""
 
-_LIMITS: Final = Limits(calls=16, tokens=4)
+_LIMITS: Final = Limits(calls=4 * MOST, tokens=TOKENS)
 """Small tables, so that a buffer is made and looked at quickly."""
 
 TIME_IS_UP: Final = "its time is up"
@@ -76,40 +76,52 @@ class Theatre:
 
     def run(self, strategy: Strategy) -> Run:
         """Run the scenario once, as the strategy says."""
-        performance = _Performance(self.scenario, self._stage, self._memory, self._numbers)
-        performance.states = self._states
+        stage = self._stage
         if len(self._states) > _FORGET:
             self._states.clear()
+        performance = _Performance(
+            self.scenario, stage, self._memory, numbers=self._numbers, states=self._states
+        )
         enabled = gc.isenabled()
         gc.disable()  # finalisers would run wherever the collector happens to
         try:
-            self._stage.run(
+            stage.run(
                 performance.programs(),
                 lambda options: strategy.pick(options, performance.digest),
                 performance,
             )
+        except Stuck as stuck:
+            # Its threads hang where nobody can reach them; they are left, and new ones made.
+            self._stage = Stage(self.scenario.actors)
+            stage.failure = stuck
         finally:
             performance.retire()
             if enabled:
                 gc.enable()
-        failure = self._stage.failure
-        if failure is None and not self._stage.pruned:
+        failure = stage.failure
+        if failure is None and not stage.pruned:
             failure = performance.judge_end()
-        return Run(
-            tuple(self._stage.choices), tuple(performance.slices), failure, self._stage.pruned
-        )
+        return Run(tuple(stage.choices), tuple(performance.slices), failure, stage.pruned)
 
 
 class _Performance:
     """The buffer of one run and what its players do with it."""
 
     def __init__(
-        self, scenario: Scenario, stage: Stage, memory: Memory, numbers: dict[int, str]
+        self,
+        scenario: Scenario,
+        stage: Stage,
+        memory: Memory,
+        *,
+        numbers: dict[int, str],
+        states: dict[bytes, State],
     ) -> None:
         self._scenario = scenario
         self._stage = stage
         self._memory = memory
         self._numbers = numbers
+        self._states = states
+        self._counts: dict[str, int] = {}
         self._monitor = monitor = ScheduledMonitor(stage)
         self._storage = NumberStorage(scenario.capacity, monitor.point, self._raise_if_planted)
         self._buffer = BlockingReplayBuffer(
@@ -130,9 +142,10 @@ class _Performance:
         self._leases: dict[str, list[Lease[object]]] = {name: [] for name in scenario.actors}
         self._raising = [False] * len(scenario.actors)
         self._oracle = Oracle(scenario, memory)
+        self._outcomes: list[tuple[object, BaseException | None]]
+        self._outcomes = [(None, None)] * len(scenario.actors)
         self._sections = [False] * len(scenario.actors)
         self._raw = self._look()
-        self.states: dict[bytes, State] = {}
         self.slices: list[Slice] = []
         self._shared = hash(self._raw)
         self._lived = [0] * len(scenario.actors)
@@ -175,6 +188,8 @@ class _Performance:
             self.slices.append(Slice(actor, label, None, after))
             raise
         self.slices.append(Slice(actor, label, step, after))
+        if label == RETURNED:  # before anybody else goes on, and before the run can be cut short
+            self._oracle.ends(actor, *self._outcomes[player])
 
     def sleep_ends(self, player: int, kind: Kind) -> None:
         """Note that a player's sleep ends by itself."""
@@ -189,13 +204,21 @@ class _Performance:
                 with suppress(Exception):
                     lease.release()
 
+    def run_ends(self) -> None:
+        """Note the counters, before what is unwound is counted too."""
+        cells = self._ledger.cells
+        self._counts = {name: cells[getattr(at, name.upper())] for name in COUNTED}
+
     def digest(self) -> int:
         """Return a number for where the run is: equal choices lead on equally from equal places."""
         stage = self._stage
         players = [(player.status, player.ahead) for player in stage.players]
         holder = stage.holder.index if stage.holder else None
         me = stage.current.index if stage.current else None
-        return hash((tuple(self._lived), self._shared, tuple(players), holder, me))
+        core = self._buffer._core
+        left = (len(core._orphans), len(core._closings), core.failure is None)
+        expected = self._oracle.digest()
+        return hash((tuple(self._lived), self._shared, expected, tuple(players), holder, me, left))
 
     def judge_end(self) -> Failure | None:
         """Judge who did not come to an end; to be asked when the run is over."""
@@ -206,6 +229,7 @@ class _Performance:
         }
         try:
             self._oracle.check_end(unfinished)
+            self._oracle.check_counts(self._counts)
         except Failure as failure:
             return failure
         return None
@@ -217,7 +241,7 @@ class _Performance:
 
     def _read(self, raw: bytes) -> State:
         """Return the ledger as a state of the specification."""
-        state = self.states.get(raw)
+        state = self._states.get(raw)
         if state is None:
             try:
                 state = state_of(
@@ -228,7 +252,7 @@ class _Performance:
                 )
             except Exception as error:
                 raise Failure(f"the ledger contradicts itself: {error!r}") from error
-            state = self.states[raw] = self._memory.state(state)
+            state = self._states[raw] = self._memory.state(state)
         return state
 
     def _call(self, index: int, actor: str, number: int, op: Op) -> None:
@@ -244,9 +268,8 @@ class _Performance:
             raise
         except Exception as raised:
             error = raised
-        if not self._stage.over:
-            self._stage.reach(RETURNED)
-        self._oracle.ends(actor, value, error)
+        self._outcomes[index] = (value, error)
+        self._stage.reach(RETURNED)
 
     def _make(self, index: int, actor: str, number: int, op: Op) -> object:
         buffer = self._buffer

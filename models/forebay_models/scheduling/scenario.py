@@ -21,6 +21,11 @@ from forebay_spec.kernel import Closing
 OpKind = Literal["extend", "sample", "lease", "commit", "release", "set", "shutdown", "empty"]
 Manner = Literal["", "timed", "at-once", "raises"]
 
+MOST: Final = 16
+"""The most actors, slots and uses of a scenario; more would take for ever."""
+
+TOKENS: Final = 4
+
 _SIZES: Final[Mapping[OpKind, tuple[int, ...]]] = {
     "extend": (1,),
     "sample": (1, 2),
@@ -67,6 +72,10 @@ def op_of(text: str) -> Op:
     if len(rest) not in _SIZES[kind] or len(words) != _WORDS.get(kind, 0):
         raise ValueError(f"{kind} takes other arguments than in {text!r}")
     sizes = tuple(int(size) for size in rest)
+    if any(size < 1 for size in sizes):
+        raise ValueError(f"sizes are at least 1, got {text!r}")
+    if kind == "shutdown" and words[0] not in ("draining", "stopped"):
+        raise ValueError(f"shutdown is draining or stopped, got {text!r}")
     if kind in ("sample", "lease") and len(sizes) == 1:
         sizes *= 2
     return Op(kind, sizes, "".join(words), manner)
@@ -91,7 +100,13 @@ class Scenario:
     token_of: tuple[tuple[str, str], ...] = field(default=())
 
     def __post_init__(self) -> None:
-        """Refuse programs that cannot be run: `ValueError` says why."""
+        """Refuse what cannot be run: `ValueError` says why."""
+        if len(self.actors) > MOST or self.capacity > MOST or self.uses > MOST:
+            raise ValueError(f"{self.name}: at most {MOST} actors, slots and uses")
+        if len(set(self.actors)) < len(self.actors):
+            raise ValueError(f"{self.name}: the names of actors differ")
+        if len(self.bounds.tokens) > TOKENS:
+            raise ValueError(f"{self.name}: at most {TOKENS} tokens")
         known = {token for actor, token in self.token_of if actor in self.actors}
         tokens = {op.word for ops in self.ops for op in ops if op.kind == "set"}
         if not tokens <= known:

@@ -139,6 +139,14 @@ _QUICK: Final = (
     ),
     Plan(
         Scenario(
+            name="failing-lease",
+            capacity=1,
+            programs=(("p1", "extend 1; extend 1"), ("c1", "lease 1 raises; lease 1; commit")),
+        ),
+        bound=1,
+    ),
+    Plan(
+        Scenario(
             name="leases",
             capacity=2,
             programs=(

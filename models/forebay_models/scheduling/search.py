@@ -82,17 +82,20 @@ def replay(theatre: Theatre, choices: Mapping[int, int]) -> Run:
     return theatre.run(strategy)
 
 
+def taken(run: Run, choices: Mapping[int, int]) -> bool:
+    """Tell whether a run could make these choices, each at its place."""
+    return all(
+        place < len(run.choices) and run.choices[place] == index for place, index in choices.items()
+    )
+
+
 def _repeated(theatre: Theatre, run: Run) -> Run:
     """Run a schedule once more; what comes back has failed if it went differently."""
     again = replay(theatre, deviations(run))
-    if _same(run.slices, again.slices, run.pruned):
-        return run
-    return again._replace(
-        failure=again.failure
-        or LeftToChance(
-            "the same choices led elsewhere the second time: something is left to chance"
-        )
-    )
+    if again.failure is not None or _same(run.slices, again.slices, run.pruned):
+        return again if again.failure is not None else run
+    chance = "the same choices led elsewhere the second time: something is left to chance"
+    return again._replace(failure=LeftToChance(chance))
 
 
 def _same(first: tuple[Slice, ...], second: tuple[Slice, ...], pruned: bool) -> bool:

@@ -59,6 +59,10 @@ class LeftToChance(Failure):
     """The same choices led to different runs."""
 
 
+class Died(Failure):
+    """A thread ended with an exception that is none of its calls' outcomes."""
+
+
 class Endless(Failure):
     """A run does not come to an end."""
 
@@ -83,6 +87,9 @@ class Watch(Protocol):
 
     def sleep_ends(self, player: int, kind: Kind) -> None:
         """A player's sleep ends though nobody has woken it."""
+
+    def run_ends(self) -> None:
+        """The run is over, and no thread has been unwound yet."""
 
 
 @dataclass(eq=False)
@@ -171,6 +178,7 @@ class Stage:
         self._await_turn()
         unfinished = [player for player in self.players if player.status is not Status.DONE]
         ends = [player.status for player in self.players]
+        watch.run_ends()
         self.over = True
         for player in unfinished:
             self.current = player
@@ -298,6 +306,8 @@ class Stage:
                 pass
             except Failure as wrong:
                 failure = wrong
+            except BaseException as error:
+                failure = Died(f"{player.name} ended with {error!r}")
             player.status = Status.DONE
             if self.over:
                 self._main.release()

@@ -129,12 +129,12 @@ class Uniform:
 
 
 class Priorities:
-    """Random schedules in which the thread with the highest priority runs, as in PCT.
+    """Random schedules in which the thread with the highest priority runs, in the manner of PCT.
 
-    Priorities are random, and at `depth - 1` random choices whoever runs falls behind all others. A
-    fault that needs `depth` ordering decisions among n threads and k choices is found by a schedule
-    with a probability of at least 1 / (n * k ** (depth - 1)) (Burckhardt et al., ASPLOS 2010). Now
-    and then a sleep ends early.
+    Priorities are random, and at `depth - 1` random choices whoever runs falls behind all others.
+    Probabilistic concurrency testing (Burckhardt et al., ASPLOS 2010) has a bound for the chance to
+    find a fault of that depth; here the bound is not promised, since sleeps may end early, and the
+    length of a schedule is guessed from those before it.
 
     Args:
         seed: of the choices.
@@ -146,7 +146,7 @@ class Priorities:
         self._random = random.Random(seed)
         self._depth = depth
         self._early = early
-        self._longest = 1
+        self._longest = 50
         self._place = 0
         self._lowest = 0.0
         self._priorities: dict[int, float] = {}
