@@ -20,7 +20,7 @@ import time
 from collections import deque
 from contextlib import AbstractContextManager, suppress
 from types import TracebackType
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 NAP = 1.0
 """Seconds that a sleeper sleeps at most before it looks again.
@@ -148,8 +148,16 @@ class Section:
         self._monitor.leave()
 
 
+@runtime_checkable
+class OwnSection(Protocol):
+    """A monitor that gives its critical section in a form that is safer than `Section`."""
+
+    def section(self) -> AbstractContextManager[object]:
+        """Return the critical section as a context manager."""
+
+
 def section_of(monitor: Monitor) -> AbstractContextManager[object]:
     """Return the critical section of a monitor, in the form that is safest for its kind."""
-    if isinstance(monitor, ThreadMonitor):
+    if isinstance(monitor, OwnSection):
         return monitor.section()
     return Section(monitor)

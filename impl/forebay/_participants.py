@@ -1,0 +1,98 @@
+"""Who takes part: one row of shared memory for each process, by which its death is noticed.
+
+A number of a process is used again after its death, so a row also has the time at which the process
+started; a process is alive if there is one with this number and this start. Nothing else is asked
+of it, and no process has to do anything in order to be found dead.
+
+The table changes inside the critical section only. A row counts as taken from the store of its
+process number on, which comes last, and is free from the store of 0 on: a death in between leaves
+no row half made.
+"""
+
+import os
+from pathlib import Path
+from typing import Final
+
+from forebay._errors import LimitReached
+from forebay._shared_block import ALIGNMENT, SharedBlock
+
+_FIELDS: Final = 2
+_PROCESS, _START = range(_FIELDS)
+_GONE: Final = "ZX"
+"""States of a process that has ended and waits for its parent to ask how."""
+
+
+def start_of(process: int) -> int | None:
+    """Return when a living process started, in clock ticks since the machine did, or None.
+
+    A process whose first thread has ended is alive while it has others.
+    """
+    try:
+        text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    # The second field is a name in parentheses, which may hold anything. Counted from the third:
+    # the state is field 0, the number of threads 17, the start 19.
+    values = text.rpartition(")")[2].split()
+    if values[0] in _GONE and int(values[17]) <= 1:
+        return None
+    return int(values[19])
+
+
+class Participants:
+    """The table of participants in a block.
+
+    Args:
+        block: the shared memory, zeros where the table is to be.
+        at: where in the block the table is, in bytes.
+        limit: how many rows it has.
+    """
+
+    def __init__(self, block: SharedBlock, at: int, limit: int) -> None:
+        self._cells = block.cells("q", _FIELDS * limit, at)
+        self.limit = limit
+
+    @staticmethod
+    def nbytes(limit: int) -> int:
+        """Return how many bytes of a block a table of this many rows takes."""
+        return -(-8 * _FIELDS * limit // ALIGNMENT) * ALIGNMENT
+
+    def register(self) -> int:
+        """Take a row for this process and return its number; inside the critical section.
+
+        A forked child takes a row of its own. A row of a dead process is not taken: who reclaims
+        what that process had frees it, with `leave`.
+
+        Raises:
+            LimitReached: no row is free.
+        """
+        for row in range(self.limit):
+            if self.process(row) == 0:
+                process = os.getpid()
+                start = start_of(process)
+                assert start is not None, "a running process has a start"
+                self._cells[_FIELDS * row + _START] = start
+                self._cells[_FIELDS * row + _PROCESS] = process
+                return row
+        raise LimitReached(
+            f"all {self.limit} participants of this shared buffer are taken: make it with a higher "
+            "limit of participants"
+        )
+
+    def leave(self, row: int) -> None:
+        """Free a row, once nothing belongs to it any more; inside the critical section."""
+        self._cells[_FIELDS * row + _PROCESS] = 0
+
+    def process(self, row: int) -> int:
+        """Return the number of the process that has a row, or 0."""
+        return self._cells[_FIELDS * row + _PROCESS]
+
+    def living(self, row: int) -> bool:
+        """Tell whether a row is taken and the process that took it is alive."""
+        process = self.process(row)
+        return process != 0 and start_of(process) == self._cells[_FIELDS * row + _START]
+
+    def dead(self) -> list[int]:
+        """Return the rows that are taken by processes which have died."""
+        taken = [row for row in range(self.limit) if self.process(row) != 0]
+        return [row for row in taken if not self.living(row)]

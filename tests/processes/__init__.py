@@ -1,0 +1,1 @@
+"""What processes share: memory, a lock that survives its holder, sleep, and who is alive."""

@@ -1,0 +1,79 @@
+"""The table of participants: who is alive is known by number and start, without their help."""
+
+import os
+
+import pytest
+from forebay._errors import LimitReached
+from forebay._participants import Participants, start_of
+from forebay._shared_block import SharedBlock
+
+from tests.processes.support import METHODS, family, make, until
+from tests.processes.workers import register
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+
+
+def table(limit: int) -> Participants:
+    return Participants(SharedBlock(Participants.nbytes(limit)), 0, limit)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_participant_is_found_dead_when_it_was_killed(method: str) -> None:
+    shared = make()
+    mine = shared.participants.register()
+    with family(method) as children:
+        child = children.start(register, shared)
+        row = child.says()
+        assert isinstance(row, int)
+        assert row != mine
+        assert shared.participants.process(row) == child.pid
+        assert shared.participants.living(row)
+        assert shared.participants.dead() == []
+        child.kill()
+        assert not shared.participants.living(row)
+        assert shared.participants.dead() == [row]
+        assert shared.participants.living(mine)
+        shared.participants.leave(row)
+        assert shared.participants.dead() == []
+
+
+def test_a_dead_process_that_nobody_has_asked_after_is_dead() -> None:
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    try:
+        until(lambda: start_of(pid) is None)
+        assert os.path.exists(f"/proc/{pid}")
+    finally:
+        os.waitpid(pid, 0)
+    assert start_of(pid) is None
+
+
+def test_another_process_with_the_same_number_is_not_the_participant() -> None:
+    block = SharedBlock(Participants.nbytes(1))
+    participants = Participants(block, 0, 1)
+    row = participants.register()
+    assert participants.living(row)
+    block.cells("q", 2, 0)[1] += 1
+    assert not participants.living(row)
+
+
+def test_a_row_is_used_again_after_its_process_has_left_and_not_before() -> None:
+    participants = table(2)
+    assert [participants.register() for _ in range(2)] == [0, 1]
+    with pytest.raises(LimitReached, match="all 2 participants"):
+        participants.register()
+    participants.leave(0)
+    assert not participants.living(0)
+    assert participants.register() == 0
+
+
+def test_rows_that_nobody_has_are_neither_alive_nor_dead() -> None:
+    participants = table(3)
+    assert [participants.process(row) for row in range(3)] == [0, 0, 0]
+    assert not any(participants.living(row) for row in range(3))
+    assert participants.dead() == []
+
+
+def test_a_table_takes_whole_cache_lines() -> None:
+    assert [Participants.nbytes(limit) for limit in (1, 4, 5)] == [64, 64, 128]
