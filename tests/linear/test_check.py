@@ -305,12 +305,6 @@ def test_len_is_of_one_moment(length: int, right: bool) -> None:
     assert holds(script.history()) is right
 
 
-def test_an_error_that_no_operation_has_is_never_explained() -> None:
-    script = Script(1)
-    script.end(script.begin("o1", "len"), "unexpected", error="KeyError()")
-    assert not holds(script.history())
-
-
 def pending_write() -> Script:
     script = Script(2)
     script.begin_write("p1", 1, 2)

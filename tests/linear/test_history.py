@@ -4,15 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from forebay_models.linear.history import (
-    History,
-    Operation,
-    Setting,
-    as_lines,
-    from_lines,
-    read,
-    write,
-)
+from forebay_models.linear.history import History, Kind, Operation, Setting
+from forebay_models.linear.lines import as_lines, from_lines, read, write
 
 from tests.linear.scripts import Script
 
@@ -70,12 +63,13 @@ def test_operations_are_said_in_words() -> None:
     ("text", "message"),
     [
         ("", "lines of JSON objects"),
-        ("[1]\n", "lines of JSON objects"),
+        ("[1]\n", "line 1: expected an object, got a list"),
         ('{"capacity": 2}\n', "the first line of a history"),
         ('{"history": 2, "capacity": 2}\n', "the first line of a history"),
-        ('{"history": 1}\n', "missing or unknown"),
-        ('{"history": 1, "capacity": 2}\n{"actor": "p1", "colour": 3}\n', "missing or unknown"),
-        ("no json\n", "Expecting value"),
+        ('{"history": 1}\n', "line 1: 'capacity' is missing"),
+        ('{"history": 1, "capacity": 0}\n', "line 1: capacity and uses are at least 1"),
+        ('{"history": 1, "capacity": 2, "order": "any"}\n', "line 1: the order is one of fifo"),
+        ("no json\n", "line 1: this is not JSON: Expecting value"),
     ],
 )
 def test_other_text_is_refused(text: str, message: str) -> None:
@@ -83,7 +77,44 @@ def test_other_text_is_refused(text: str, message: str) -> None:
         from_lines(text)
 
 
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('"kind": "len"', "'call' is missing"),
+        ('"kind": "len", "call": 1, "colour": 3', "nothing is known of colour"),
+        ('"kind": "len", "call": "1"', "'call' should be a whole number, got a text"),
+        ('"kind": "len", "call": 1, "returned": null', "should be a whole number, got null"),
+        ('"kind": "extend", "call": 1, "n": 1, "m": 1, "records": [true]', "only whole numbers"),
+        ('"kind": "extend", "call": 1, "n": 1, "m": 1, "records": 1', "a list, got a whole"),
+        ('"kind": "shutdown", "call": 1, "returned": 2, "mode": "closed"', "the modes are"),
+        (f'"kind": "len", "call": {"[" * 100_000}', "this is not JSON"),
+    ],
+)
+def test_what_is_wrong_with_a_line_is_said_with_its_number(line: str, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^line 3: .*{message}"):
+        from_lines(f'{{"history": 1, "capacity": 2}}\n\n{{"actor": "p1", {line}}}\n')
+
+
+def test_what_cannot_follow_the_lines_before_is_said_with_its_number() -> None:
+    head, *rest = as_lines(example()).splitlines(keepends=True)
+    with pytest.raises(ValueError, match=r"^line 4: .* numbered by one counter"):
+        from_lines("".join([head, *rest[:2], rest[1]]))
+
+
 WRITE = Operation(actor="p1", kind="extend", call=1, returned=4, n=1, m=1, records=(1,))
+READ = Operation(actor="c1", kind="sample", call=1, returned=4, n=2, m=1, waits="some time")
+TAKE = replace(READ, kind="take")
+
+
+def wrote(**fields: object) -> Operation:
+    """Return the write with some words changed."""
+    return replace(WRITE, **fields)  # type: ignore[arg-type]  # History checks the values
+
+
+def once(kind: Kind, call: int = 1, actor: str = "c1", **fields: object) -> Operation:
+    """Return an operation that nobody else is beside."""
+    op = Operation(actor=actor, kind=kind, call=call, returned=call + 1)
+    return replace(op, **fields)  # type: ignore[arg-type]  # History checks the values
 
 
 @pytest.mark.parametrize(
@@ -98,8 +129,32 @@ WRITE = Operation(actor="p1", kind="extend", call=1, returned=4, n=1, m=1, recor
         ([WRITE, replace(WRITE, call=2, returned=3)], "one call at a time"),
         ([WRITE, replace(WRITE, actor="p2", call=2)], "one counter"),
         ([replace(WRITE, call=3), replace(WRITE, actor="p2", call=1, returned=2)], "in order"),
-        ([Operation(actor="x1", kind="commit", call=1, returned=2)], "names no lease"),
-        ([Operation(actor="o1", kind="shutdown", call=1, returned=2)], "has a mode"),
+        ([wrote(waits="x")], "one waits for ever, some time"),
+        ([wrote(kind="put")], "there is no operation 'put'"),
+        ([wrote(ended="lost")], "there is no ending 'lost'"),
+        ([replace(WRITE, n=2, records=(1, 2))], "of one size"),
+        ([replace(WRITE, error="KeyError()")], "only an unexpected ending has an error"),
+        ([replace(WRITE, ended="shut down", slots=(0,))], "ended shut down gives no slots"),
+        ([replace(READ, ended="timeout", records=(1,))], "ended timeout gives no records"),
+        ([replace(READ, ended="failed", records=(1,), slots=(0,))], "ended failed gives no slots"),
+        ([replace(READ, ended="unexpected", records=(1,))], "ended unexpected gives no records"),
+        ([replace(READ, returned=None, ended="pending", slots=(1,))], "pending gives no slots"),
+        ([replace(READ, length=1)], "gives no length"),
+        ([replace(READ, lease=1)], "sample is of no lease"),
+        ([replace(READ, mode="draining")], "sample has no mode"),
+        ([once("len")], "gives a length"),
+        ([once("len", ended="interrupted", length=1)], "ended interrupted gives no length"),
+        ([once("len", length=0, n=1)], "len has no size"),
+        ([once("len", length=0, waits="some time")], "len does not wait"),
+        ([once("empty", token="t")], "empty has no token"),
+        ([once("empty", records=(1,))], "ended done gives no records"),
+        ([once("cancel")], "cancel names its token"),
+        ([once("commit")], "names no lease"),
+        ([once("shutdown")], "has a mode"),
+        ([once("shutdown", mode="closed")], "the modes are draining and stopped"),
+        ([once("commit", lease=9)], "who ends a lease has taken it before"),
+        ([READ, once("commit", 5, lease=1)], "who ends a lease has taken it before"),
+        ([TAKE, once("release", 5, actor="c2", lease=1)], "who ends a lease has taken it before"),
     ],
 )
 def test_what_no_run_can_give_is_refused(operations: list[Operation], message: str) -> None:

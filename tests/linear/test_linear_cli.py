@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import typer
 from forebay_models import linear_cli
-from forebay_models.linear.history import read
+from forebay_models.linear.lines import read
 from forebay_models.outcome import Verdict
 from typer.testing import CliRunner
 

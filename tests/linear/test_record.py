@@ -7,9 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from forebay import BlockingReplayBuffer, SampleTimeout
+from forebay_models.linear import run
 from forebay_models.linear.check import check
-from forebay_models.linear.history import Operation, as_lines, from_lines, read
-from forebay_models.linear.record import pressure, record
+from forebay_models.linear.history import Operation
+from forebay_models.linear.lines import as_lines, from_lines, read
+from forebay_models.linear.record import Actor, Recording, Run, pressure, record
 from forebay_models.linear.recorder import Recorder
 from forebay_models.linear.run import judged, run_linear_local
 from forebay_models.linear.workload import workload
@@ -89,7 +92,8 @@ def test_the_numbers_stand_close_around_the_call() -> None:
         inner.append(op)
         return 7
 
-    outer, value = recorder.perform(look("outer"), do, lambda op, got: replace(op, length=got))
+    op = Operation(actor="outer", kind="len", call=0)
+    outer, value = recorder.perform(op, do, lambda op, got: replace(op, length=got))
     assert value == 7
     assert (outer.call, inner[0].call, inner[0].returned, outer.returned) == (1, 2, 3, 4)
     assert outer.length == 7
@@ -113,8 +117,102 @@ def test_an_error_that_nobody_expects_is_kept() -> None:
     assert (op.ended, op.error) == ("unexpected", "KeyError('x')")
 
 
+def test_a_value_that_cannot_be_read_is_an_error_that_nobody_expects() -> None:
+    def unreadable(op: Operation, value: None) -> Operation:
+        raise TypeError("nothing")
+
+    recorder = Recorder()
+    op, _ = recorder.perform(look("a"), lambda: None, unreadable)
+    assert op.ended == "unexpected"
+    assert op.error == "what it returned cannot be read: TypeError('nothing')"
+    assert recorder.operations() == (op,)
+
+
+def test_a_result_that_its_ending_cannot_have_is_an_error_that_nobody_expects() -> None:
+    def late() -> None:
+        raise SampleTimeout
+
+    op = Operation(actor="c1", kind="sample", call=0, n=1, m=1)
+    op, _ = Recorder().perform(op, late, lambda op, _: op, lambda op: replace(op, records=(1,)))
+    assert (op.ended, op.records) == ("unexpected", None)
+    assert op.error == "sample that ended timeout gives no records"
+
+
+def test_a_call_by_which_its_thread_dies_has_returned() -> None:
+    def leave() -> None:
+        raise SystemExit(3)
+
+    recorder = Recorder()
+    with pytest.raises(SystemExit):
+        recorder.perform(look("a"), leave, lambda op, _: op)
+    (op,) = recorder.operations()
+    assert (op.ended, op.error) == ("unexpected", "SystemExit(3)")
+
+
+@pytest.mark.parametrize(
+    ("method", "value"), [("sample", None), ("sample", (None, {})), ("extend", None)]
+)
+def test_what_cannot_be_read_in_a_run_is_found(
+    monkeypatch: pytest.MonkeyPatch, method: str, value: object
+) -> None:
+    """The call is made as it should be, only what it returns is lost."""
+    real = getattr(BlockingReplayBuffer, method)
+    lost: list[object] = []
+    turn = threading.Lock()
+
+    def losing(*args: object, **kwargs: object) -> object:
+        got = real(*args, **kwargs)
+        with turn:
+            if lost:
+                return got
+            lost.append(got)
+            return value
+
+    monkeypatch.setattr(BlockingReplayBuffer, method, losing)
+    outcome = run_linear_local(seconds=None, seed=3, histories=1, limit=2_000)
+    assert len(lost) == 1
+    assert outcome.verdict is Verdict.VIOLATED
+    assert outcome.counterexample is not None
+    assert "unexpected what it returned cannot be read" in outcome.counterexample.what[0]
+
+
+@pytest.mark.parametrize("where", [Actor, Run])
+def test_a_thread_that_dies_is_a_failure(
+    monkeypatch: pytest.MonkeyPatch, where: type[Actor | Run]
+) -> None:
+    """Its own code raises between two calls; nothing of that is in the history."""
+
+    def fail(*_: object) -> None:
+        raise KeyError("in the checker")
+
+    monkeypatch.setattr(where, {Actor: "_token", Run: "_interfere"}[where], fail)
+    before = threading.active_count()
+    outcome = run_linear_local(seconds=None, seed=0, histories=2)
+    assert outcome.verdict is Verdict.VIOLATED
+    assert outcome.figures["histories"] == 1
+    assert outcome.counterexample is not None
+    first, second, *_ = outcome.counterexample.what
+    assert first == "the run ended, but not every thread came to the end of its work"
+    assert second.startswith("this thread died of an error: ")
+    assert second.endswith("KeyError: 'in the checker'")
+    assert threading.active_count() == before
+
+
+def test_a_call_that_never_returned_in_a_run_that_ended_is_a_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    history = read(RECORDED / "fifo.jsonl")
+    last = history.operations[-1]
+    pending = edited(history, last.call, returned=None, ended="pending", length=None)
+    assert check(pending).verdict is Verdict.HOLDS  # as of an actor that was killed
+    monkeypatch.setattr(run, "record", lambda plan, patience: Recording(history=pending))
+    outcome = run_linear_local(seconds=None, seed=0, histories=1)
+    assert outcome.verdict is Verdict.VIOLATED
+    assert f"calls that have not returned:\n- {last.actor} {last.kind}" in outcome.detail
+
+
 def look(actor: str) -> Operation:
-    return Operation(actor=actor, kind="len", call=0)
+    return Operation(actor=actor, kind="empty", call=0)
 
 
 def test_pressure_ends_with_its_block() -> None:

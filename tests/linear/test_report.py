@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from forebay_models.linear.history import write
+from forebay_models.linear.lines import write
 from forebay_models.linear.run import check_history_file, judged
 from forebay_models.outcome import Verdict
 
@@ -75,6 +75,19 @@ def test_it_is_said_what_would_have_been(ended: str, fields: dict[str, str], why
     assert judged("a history", script.history()).detail.endswith(why)
 
 
+def test_an_ending_that_there_is_not_is_said_first() -> None:
+    script = Script(2)
+    script.write("p1", 1)
+    lease = script.read("x1", 1, kind="take")
+    script.end(script.begin("x1", "commit", lease=lease), "shut down")
+    failure = judged("a history", script.history()).counterexample
+    assert failure is not None
+    assert failure.what[0] == (
+        "x1 commit of the lease taken at 3, called at 5, returned at 6: shut down\n"
+        "  no commit ends with: shut down"
+    )
+
+
 def test_waiting_is_said_with_what_there_is() -> None:
     script = Script(2)
     script.write("p1", 1)
@@ -100,6 +113,19 @@ def test_a_file_that_is_no_history_could_not_be_judged(tmp_path: Path) -> None:
     assert outcome.verdict is Verdict.COULD_NOT_RUN
     assert "the first line of a history" in outcome.detail
     assert check_history_file(tmp_path / "none").verdict is Verdict.COULD_NOT_RUN
+
+
+def test_a_history_that_no_run_can_give_could_not_be_judged(tmp_path: Path) -> None:
+    file = tmp_path / "closed.jsonl"
+    write(lost().history(), file)
+    line = '{"actor": "o1", "kind": "shutdown", "call": 7, "returned": 8, "mode": "closed"}\n'
+    file.write_text(file.read_text(encoding="utf-8") + line, encoding="utf-8")
+    outcome = check_history_file(file)
+    assert outcome.verdict is Verdict.COULD_NOT_RUN
+    assert outcome.detail == (
+        f"{file} cannot be read as a history: line 5: the modes are draining and stopped: "
+        "o1 shutdown(closed), called at 7, returned at 8: done"
+    )
 
 
 def test_what_is_not_settled_is_inconclusive() -> None:

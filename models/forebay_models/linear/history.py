@@ -5,14 +5,13 @@ returned before another was called happened before it; about others nothing is k
 that is recorded of a run, so a history can come from anywhere, threads or processes, and be judged
 later.
 
-As text a history is JSON lines: the setting first, then one operation a line, in order of calls.
-What is unknown or does not apply is left out.
+What no run can give - an actor in two calls at once, a timeout that returned records, the commit of
+a lease that its caller never took - is no history and is refused. Whether the results are right is
+another question, which is not asked here.
 """
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from forebay_spec.bounds import Order
@@ -32,9 +31,10 @@ Ending = Literal[
     "pending",  # never returned: may still have its effect, wholly, partly or not
 ]
 Waits = Literal["for ever", "some time", "not at all"]
+Mode = Literal["", "draining", "stopped"]
 READS: Final = frozenset({"sample", "take"})
 CALLS: Final = READS | {"extend"}
-VERSION: Final = 1
+_ENDS_LEASE: Final = ("commit", "release")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +45,13 @@ class Setting:
     uses: int = 1
     order: Order = "fifo"
     source: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse what is no buffer."""
+        if self.capacity < 1 or self.uses < 1:
+            raise ValueError("capacity and uses are at least 1")
+        if self.order not in get_args(Order):
+            raise ValueError(f"the order is one of {', '.join(get_args(Order))}")
 
     def line(self) -> str:
         """Return the setting on one line."""
@@ -87,7 +94,7 @@ class Operation:
     slots: tuple[int, ...] | None = None
     token: str = ""
     lease: int | None = None
-    mode: Literal["", "draining", "stopped"] = ""
+    mode: Mode = ""
     length: int | None = None
     error: str = ""
 
@@ -127,11 +134,19 @@ class Operation:
         return ", ".join(parts)
 
 
+class Impossible(ValueError):
+    """An operation that no run can give; `place` is where it stands among the operations."""
+
+    def __init__(self, problem: str, op: Operation, place: int) -> None:
+        super().__init__(f"{problem}: {op.line()}")
+        self.place = place
+
+
 @dataclass(frozen=True)
 class History:
     """What happened to one buffer, operations in order of their calls.
 
-    Raises `ValueError` for what cannot be a history, such as an actor in two calls at once.
+    Raises `Impossible` for what cannot be a history, such as an actor in two calls at once.
     """
 
     setting: Setting
@@ -139,22 +154,11 @@ class History:
 
     def __post_init__(self) -> None:
         """Refuse what no run can give."""
-        numbers = [op.call for op in self.operations]
-        numbers += [op.returned for op in self.operations if op.returned is not None]
-        if len(set(numbers)) != len(numbers):
-            raise ValueError("calls and returns are numbered by one counter, so each differs")
-        if numbers[: len(self.operations)] != sorted(numbers[: len(self.operations)]):
-            raise ValueError("operations stand in order of their calls")
-        busy: dict[str, Operation] = {}
-        for op in self.operations:
-            before = busy.get(op.actor)
-            if before is not None and (before.returned is None or before.returned > op.call):
-                raise ValueError(f"an actor makes one call at a time: {before.line()}; {op.line()}")
-            busy[op.actor] = op
-            _check(op, self.setting)
-        written = [n for op in self.operations if op.kind == "extend" for n in op.records or ()]
-        if len(set(written)) != len(written) or 0 in written:
-            raise ValueError("every record that is written has a number of its own, other than 0")
+        together = _problems_together(self.operations)
+        for place, (op, among) in enumerate(zip(self.operations, together, strict=True)):
+            problem = problem_alone(op, self.setting) or among
+            if problem:
+                raise Impossible(problem, op, place)
 
     @property
     def actors(self) -> tuple[str, ...]:
@@ -162,70 +166,94 @@ class History:
         return tuple(dict.fromkeys(op.actor for op in self.operations))
 
 
-def as_lines(history: History) -> str:
-    """Return a history as JSON lines."""
-    head = {"history": VERSION, **asdict(history.setting)}
-    lines = [head, *map(_sparse, history.operations)]
-    return "".join(json.dumps(line, separators=(", ", ": ")) + "\n" for line in lines)
+def problem_alone(op: Operation, setting: Setting) -> str:
+    """Say why nobody can have called an operation, or got that from it; nothing if one can."""
+    return _first(*_unknown(op), *_misshapen(op, setting)) or wrong_result(op)
 
 
-def from_lines(text: str) -> History:
-    """Read a history from JSON lines; `ValueError` says what is wrong with them."""
-    lines = [json.loads(line) for line in text.splitlines() if line.strip()]
-    if not lines or not all(isinstance(line, dict) for line in lines):
-        raise ValueError("a history is lines of JSON objects, the setting first")
-    head = dict(lines[0])
-    if head.pop("history", None) != VERSION:
-        raise ValueError(f'the first line of a history has "history": {VERSION} and the setting')
-    try:
-        return History(Setting(**head), tuple(map(_operation, lines[1:])))
-    except TypeError as error:
-        raise ValueError(f"a field of the history is missing or unknown: {error}") from error
+def wrong_result(op: Operation) -> str:
+    """Say why an operation of its kind and ending has no such results; nothing if it can have."""
+    return _first(*_misfitting(op))
 
 
-def write(history: History, path: Path) -> None:
-    """Save a history as JSON lines."""
-    path.write_text(as_lines(history), encoding="utf-8")
+def _first(*checks: tuple[bool, str]) -> str:
+    return next((text for wrong, text in checks if wrong), "")
 
 
-def read(path: Path) -> History:
-    """Read a history that was saved; `ValueError` says what is wrong with it."""
-    return from_lines(path.read_text(encoding="utf-8"))
+def _unknown(op: Operation) -> Iterator[tuple[bool, str]]:
+    """Yield what may be wrong with the words and numbers of any operation."""
+    yield op.kind not in get_args(Kind), f"there is no operation {op.kind!r}"
+    yield op.ended not in get_args(Ending), f"there is no ending {op.ended!r}"
+    yield op.waits not in get_args(Waits), f"one waits {', '.join(get_args(Waits))}"
+    yield op.mode not in get_args(Mode), "the modes are draining and stopped"
+    early = op.returned is not None and op.returned <= op.call
+    yield early, "it returned before it was called"
+    open_ended = (op.returned is None) != (op.ended == "pending")
+    yield open_ended, "those that are pending, and only those, have not returned"
 
 
-def _check(op: Operation, setting: Setting) -> None:
-    """Refuse an operation that nobody can have called."""
-    problem = ""
-    if op.kind not in get_args(Kind) or op.ended not in get_args(Ending):
-        problem = "unknown kind or ending"
-    elif op.returned is not None and op.returned <= op.call:
-        problem = "it returned before it was called"
-    elif (op.returned is None) != (op.ended == "pending"):
-        problem = "those that are pending, and only those, have not returned"
-    elif op.kind in CALLS and not 1 <= op.m <= op.n <= setting.capacity:
-        problem = f"sizes lie in 1..{setting.capacity}"
-    elif op.kind == "extend" and len(op.records or ()) != op.n:
-        problem = "a write names its records"
-    elif op.kind == "shutdown" and not op.mode:
-        problem = "a shutdown has a mode"
-    elif op.kind in ("commit", "release") and op.lease is None:
-        problem = "it names no lease"
-    if problem:
-        raise ValueError(f"{problem}: {op.line()}")
+def _misshapen(op: Operation, setting: Setting) -> Iterator[tuple[bool, str]]:
+    """Yield what may be wrong with what an operation of its kind was given."""
+    kind, most = op.kind, setting.capacity
+    writes, waits = kind == "extend", kind in CALLS
+    yield waits and not 1 <= op.m <= op.n <= most, f"sizes lie in 1..{most}"
+    yield writes and op.m != op.n, "a write is of one size"
+    yield not waits and (op.n, op.m) != (0, 0), f"{kind} has no size"
+    yield not waits and op.waits != "for ever", f"{kind} does not wait"
+    yield writes and len(op.records or ()) != op.n, "a write names its records"
+    yield kind == "cancel" and not op.token, "cancel names its token"
+    yield not waits and kind != "cancel" and bool(op.token), f"{kind} has no token"
+    yield kind in _ENDS_LEASE and op.lease is None, "it names no lease"
+    yield kind not in _ENDS_LEASE and op.lease is not None, f"{kind} is of no lease"
+    yield kind == "shutdown" and not op.mode, "a shutdown has a mode"
+    yield kind != "shutdown" and bool(op.mode), f"{kind} has no mode"
 
 
-_DEFAULTS: Final = {field.name: field.default for field in fields(Operation)}
+def _misfitting(op: Operation) -> Iterator[tuple[bool, str]]:
+    """Yield what may be wrong with the results of an operation."""
+    writes, reads, done = op.kind == "extend", op.kind in READS, op.ended == "done"
+    yield bool(op.error) and op.ended != "unexpected", "only an unexpected ending has an error"
+    got = reads and (done or op.ended == "failed")
+    yield op.records is not None and not (writes or got), _nothing_of("records", op)
+    yield op.slots is not None and not ((writes or reads) and done), _nothing_of("slots", op)
+    counts = op.kind == "len" and done
+    yield op.length is not None and not counts, _nothing_of("length", op)
+    yield counts and op.length is None, "len that ended done gives a length"
 
 
-def _sparse(op: Operation) -> dict[str, object]:
-    return {name: value for name, value in asdict(op).items() if value != _DEFAULTS[name]}
+def _nothing_of(what: str, op: Operation) -> str:
+    return f"{op.kind} that ended {op.ended} gives no {what}"
 
 
-def _operation(line: Mapping[str, object]) -> Operation:
-    values = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in line.items()
-    }
-    return Operation(**values)  # type: ignore[arg-type]  # JSON; History checks the values
+def _problems_together(operations: Sequence[Operation]) -> Iterator[str]:
+    """Yield for each operation why it cannot come after those before it, or nothing."""
+    numbers: set[int] = set()
+    written: set[int] = {0}
+    latest: dict[str, Operation] = {}
+    takers: dict[int, str] = {}
+    last = None
+    for op in operations:
+        own = {op.call} if op.returned is None else {op.call, op.returned}
+        records = op.records or () if op.kind == "extend" else ()
+        before = latest.get(op.actor)
+        if own & numbers:
+            yield "calls and returns are numbered by one counter, so each differs"
+        elif last is not None and op.call < last:
+            yield "operations stand in order of their calls"
+        elif before is not None and (before.returned is None or before.returned > op.call):
+            yield f"an actor makes one call at a time, but was in the one called at {before.call}"
+        elif op.lease is not None and takers.get(op.lease) != op.actor:
+            yield "who ends a lease has taken it before"
+        elif len(set(records)) != len(records) or written & set(records):
+            yield "every record that is written has a number of its own, other than 0"
+        else:
+            yield ""
+        numbers |= own
+        written |= set(records)
+        latest[op.actor] = op
+        last = op.call
+        if op.kind == "take":
+            takers[op.call] = op.actor
 
 
 def _numbers(values: Sequence[int]) -> str:

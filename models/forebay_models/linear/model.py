@@ -173,7 +173,7 @@ class Model:
 
     def steps(self, config: Config, op: Operation) -> Iterator[Move]:
         """Yield the steps that an operation may take here."""
-        if op.ended == "unexpected":
+        if no_such_ending(op):
             return
         if op.kind not in CALLS:
             yield from self._at_once(config, op)
@@ -327,6 +327,17 @@ class Model:
             for slot, number in zip(state.slots, config.records, strict=True)
         )
         return Move(op, labels, config._replace(done=done, state=state, records=records))
+
+
+def no_such_ending(op: Operation) -> str:
+    """Say that the specification has no such ending for an operation at all; nothing if it has."""
+    if op.ended == "unexpected":
+        return "no operation ends with such an error"
+    never_fails = op.kind == "extend" and op.ended == "failed"  # it has no transform
+    at_once = op.kind not in CALLS  # so it is done when it returns, or was interrupted
+    if never_fails or (at_once and op.ended not in ("done", "interrupted", "pending")):
+        return f"no {op.kind} ends with: {op.ended}"
+    return ""
 
 
 def _reader_kind(op: Operation) -> ReaderKind:

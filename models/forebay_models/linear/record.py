@@ -12,6 +12,7 @@ import random
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -43,10 +44,18 @@ NamedToken = tuple[str, CancelToken]
 
 @dataclass(frozen=True, kw_only=True)
 class Recording:
-    """A run: its history, and if it did not end, what the buffer said of itself then."""
+    """A run.
+
+    Attributes:
+        history: what was called, and what came of it.
+        hang: if the run did not end, what the buffer said of itself then.
+        deaths: for each thread that an error ended its name and the traceback. What it would have
+            done is missing in the history.
+    """
 
     history: History
     hang: str = ""
+    deaths: tuple[str, ...] = ()
 
 
 def record(plan: Workload, patience: float = PATIENCE) -> Recording:
@@ -72,6 +81,7 @@ class Run:
         self.actors = [Actor(self, name, role) for name, role in CAST]
         self._here = threading.local()
         self._given_up = threading.Event()
+        self._deaths: list[str] = []
 
     def record(self, patience: float) -> Recording:
         """Run all threads to their end, or till patience is lost."""
@@ -79,16 +89,27 @@ class Run:
             actor.name: partial(self._work, actor) for actor in self.actors
         }
         work[OUTSIDER] = self._steer
-        threads = [threading.Thread(target=do, name=name, daemon=True) for name, do in work.items()]
+        threads = [
+            threading.Thread(target=self._live, args=(name, do), name=name, daemon=True)
+            for name, do in work.items()
+        ]
         with pressure():
             for thread in threads:
                 thread.start()
             ended = join(threads, patience)
-        history = self._history()
+        history, deaths = self._history(), tuple(self._deaths)
         hang = "" if ended else self.buffer.describe()
         if not ended:
             self._free(threads)
-        return Recording(history=history, hang=hang)
+        return Recording(history=history, hang=hang, deaths=deaths)
+
+    def _live(self, name: str, do: Callable[[], None]) -> None:
+        """Do a thread's work; if an error ends it, keep that and let the run end soon."""
+        try:
+            do()
+        except BaseException:
+            self._deaths.append(f"{name}: {traceback.format_exc().rstrip()}")
+            self._given_up.set()
 
     def _free(self, threads: Sequence[threading.Thread]) -> None:
         """Let the threads of a run that hangs end, if anything can."""
@@ -119,8 +140,15 @@ class Run:
         return batch
 
     def _steer(self) -> None:
-        """Interfere now and then, and close the buffer in the end."""
+        """Interfere now and then, and close the buffer in the end, come what may."""
         choice = self.plan.choices(OUTSIDER)
+        try:
+            self._interfere(choice)
+        finally:
+            self._end(choice)
+
+    def _interfere(self, choice: random.Random) -> None:
+        """Set tokens, look and empty until there are enough operations."""
         while self.recorder.count < self.plan.operations and not self._given_up.is_set():
             if self.recorder.completed.acquire(timeout=_POLL) and choice.random() < 0.2:
                 what = choice.choice(("cancel", "cancel", "cancel", "len", "len", "empty"))
@@ -130,6 +158,9 @@ class Run:
                     self._look()
                 else:
                     self._empty()
+
+    def _end(self, choice: random.Random) -> None:
+        """Close the buffer, at once or by and by."""
         drains = choice.random() < 0.8
         if drains:
             self._close("draining")
@@ -230,7 +261,7 @@ class Actor:
         op, _ = run.recorder.perform(
             op,
             lambda: run.buffer.extend(batch, timeout=ask.timeout, cancel_event=token),
-            lambda op, slots: op if slots is None else replace(op, slots=_tuple(slots)),
+            lambda op, slots: replace(op, slots=_tuple(slots)),
         )
         return op.ended
 
@@ -254,30 +285,32 @@ class Actor:
                     ask.n, True, at_least=ask.m, timeout=ask.timeout, cancel_event=token
                 ),
                 self._sampled,
+                self._saw,
             )
             return op.ended
-        op, lease = run.recorder.perform(
+        taken = run.recorder.perform(
             op,
             lambda: buffer.lease(ask.n, at_least=ask.m, timeout=ask.timeout, cancel_event=token),
             self._taken,
+            self._saw,
         )
+        op, lease = taken
         if lease is not None:
-            self._leases.append((op.call, lease))
             self._taken_leases.append(lease)
+            if op.ended == "done":
+                self._leases.append((op.call, lease))
         return op.ended
 
-    def _sampled(
-        self, op: Operation, got: tuple[TensorDict, dict[str, torch.Tensor]] | None
-    ) -> Operation:
-        if got is None:
-            return replace(op, records=self.seen)
+    def _saw(self, op: Operation) -> Operation:
+        """Add what the transform saw in a read that raised."""
+        return replace(op, records=self.seen)
+
+    def _sampled(self, op: Operation, got: tuple[TensorDict, dict[str, torch.Tensor]]) -> Operation:
         batch, info = got
         numbers = numbers_in(self._run.plan.storage, batch)
         return replace(op, records=numbers, slots=_tuple(info["index"]))
 
-    def _taken(self, op: Operation, lease: Lease[TensorDict] | None) -> Operation:
-        if lease is None:
-            return replace(op, records=self.seen)
+    def _taken(self, op: Operation, lease: Lease[TensorDict]) -> Operation:
         numbers = numbers_in(self._run.plan.storage, lease.batch)
         return replace(op, records=numbers, slots=_tuple(lease.index))
 

@@ -4,11 +4,12 @@ import itertools
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final, TypeVar
+from functools import partial
+from typing import Final, TypeVar, cast
 
 from forebay import AdmissionTimeout, Cancelled, MutualWait, SampleTimeout, ShutDown
 
-from forebay_models.linear.history import Ending, Operation
+from forebay_models.linear.history import Ending, Operation, wrong_result
 
 T = TypeVar("T")
 
@@ -42,30 +43,39 @@ class Recorder:
         return len(self._closed)
 
     def perform(
-        self, op: Operation, do: Callable[[], T], result: Callable[[Operation, T | None], Operation]
+        self,
+        op: Operation,
+        do: Callable[[], T],
+        result: Callable[[Operation, T], Operation],
+        raised: Callable[[Operation], Operation] = lambda op: op,
     ) -> tuple[Operation, T | None]:
         """Call `do` as the operation; return it with what came of it, and its value if it has one.
 
-        `result` adds to an operation that has returned what its value tells.
+        `result` adds what its value tells, and `raised` what else is known of an operation that
+        ended by an error that operations have. An operation whose value cannot be read, or is none
+        that it can have, has ended unexpectedly. What is no `Exception` is taken down and goes on.
         """
         clock, called = self._clock, [0]
         self._open[op.actor] = (op, called)
-        value, error = None, ""
-        ended: Ending = "done"
+        value: T | None = None
+        error: BaseException | None = None
         # Nothing that takes time stands between the numbers and the call.
         called[0] = next(clock)
         try:
             value = do()
             returned = next(clock)
-        except Exception as raised:
+        except BaseException as ended_by:
             returned = next(clock)
-            known = (name for kind, name in ENDINGS if isinstance(raised, kind))
-            ended = next(known, "unexpected")
-            error = repr(raised) if ended == "unexpected" else ""
-        op = replace(op, call=called[0], returned=returned, ended=ended, error=error)
-        op = result(op, value)
+            error = ended_by
+        op = replace(op, call=called[0], returned=returned)
+        if error is None:
+            op = _read(op, partial(result, op, cast(T, value)))
+        else:
+            op = _ended_by(op, error, raised)
         self._closed.append(op)
         self.completed.release()
+        if error is not None and not isinstance(error, Exception):
+            raise error
         return op, value
 
     def operations(self) -> tuple[Operation, ...]:
@@ -78,3 +88,27 @@ class Recorder:
         }
         there |= {op.call: op for op in list(self._closed)}
         return tuple(there[call] for call in sorted(there))
+
+
+def _ended_by(
+    op: Operation, error: BaseException, raised: Callable[[Operation], Operation]
+) -> Operation:
+    """Return an operation that ended by an error."""
+    ended = next((name for kind, name in ENDINGS if isinstance(error, kind)), None)
+    if ended is None:
+        return replace(op, ended="unexpected", error=repr(error))
+    op = replace(op, ended=ended)
+    return _read(op, partial(raised, op))
+
+
+def _read(op: Operation, told: Callable[[], Operation]) -> Operation:
+    """Return an operation with its results, or as an unexpected ending if it has no such results.
+
+    What the library returned may be anything, so reading it may raise anything.
+    """
+    try:
+        whole = told()
+        wrong = wrong_result(whole)
+    except Exception as error:
+        wrong = f"what it returned cannot be read: {error!r}"
+    return replace(op, ended="unexpected", error=wrong) if wrong else whole

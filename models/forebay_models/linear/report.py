@@ -18,7 +18,7 @@ from forebay_models.counterexample import Counterexample, Row
 from forebay_models.describe import describe
 from forebay_models.linear.check import Search
 from forebay_models.linear.history import CALLS, Operation
-from forebay_models.linear.model import ENDINGS, Config, Model, Move
+from forebay_models.linear.model import ENDINGS, Config, Model, Move, no_such_ending
 
 SHOWN: Final = 24
 """How many of the last steps are shown."""
@@ -35,7 +35,9 @@ def counterexample(name: str, model: Model, found: Search) -> Counterexample:
     total = len(model.history.operations)
     covered = sum(found.last.done)
     left = model.current(found.last)
+    hopeless = [op for op in model.history.operations if no_such_ending(op)]
     what = [
+        *(f"{op.line()}\n  {no_such_ending(op)}" for op in hopeless),
         f"no order of their steps explains these {total} operations; the longest explanation, "
         f"which ends above, has {covered} of them. What could have come next there:",
         *(f"- {op.line()}\n  {why_not(model, found.last, op)}" for op in left),
@@ -56,8 +58,8 @@ def described(config: Config) -> dict[str, str]:
 def why_not(model: Model, config: Config, op: Operation) -> str:
     """Say what the specification gives an operation at a point."""
     state = config.state
-    if op.ended == "unexpected":
-        return "no operation ends with such an error"
+    if no_such_ending(op):
+        return no_such_ending(op)
     if op.kind == "len":
         return f"there are {len(sampleable(model.bounds, state))} here"
     if op.kind in ("commit", "release") and op.lease not in config.drawers:

@@ -2,14 +2,15 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from forebay_models.counterexample import Counterexample, Row
 from forebay_models.linear.check import LIMIT, search
-from forebay_models.linear.history import History, read, write
+from forebay_models.linear.history import History, Operation
+from forebay_models.linear.lines import read, write
 from forebay_models.linear.model import Model
 from forebay_models.linear.record import PATIENCE, Recording, record
 from forebay_models.linear.report import counterexample
@@ -149,9 +150,10 @@ def judged(name: str, history: History, limit: int = LIMIT) -> Outcome:
 def _failure(name: str, recording: Recording, limit: int, tally: Tally) -> Counterexample | None:
     """Judge a run, count it, and return what is wrong with it, if anything is."""
     history = recording.history
-    if recording.hang:
+    stuck = [op for op in history.operations if op.returned is None]
+    if recording.hang or recording.deaths or stuck:
         tally.add(history, 0)
-        return _hang(name, recording)
+        return _cut_short(name, recording, stuck)
     model = Model(history)
     found = search(model, limit)
     tally.add(history, found.visited)
@@ -159,18 +161,28 @@ def _failure(name: str, recording: Recording, limit: int, tally: Tally) -> Count
     return counterexample(name, model, found) if found.verdict == Verdict.VIOLATED else None
 
 
-def _hang(name: str, recording: Recording) -> Counterexample:
-    """Return a run that did not end: the calls that never returned, and what the buffer said."""
-    stuck = [op for op in recording.history.operations if op.returned is None]
+def _cut_short(name: str, recording: Recording, stuck: Sequence[Operation]) -> Counterexample:
+    """Return a run that did not end as it should: by a hang, or without one of its threads.
+
+    A search could not judge it: it lets a call that never returned do anything. Here every thread
+    is there to the end, so there is no such call but by a fault.
+    """
+    said = ("the buffer says of itself:", recording.hang) if recording.hang else ()
+    calls = (
+        "calls that have not returned:",
+        *(f"- {op.line()}" for op in stuck),
+    )
     return Counterexample(
         name=name,
         setting=recording.history.setting.line(),
         rows=tuple(Row(label=f"{op.kind}, never returned", actor=op.actor) for op in stuck),
         what=(
-            "the run hangs: it did not end in time; calls that have not returned:",
-            *(f"- {op.line()}" for op in stuck),
-            "the buffer says of itself:",
-            recording.hang,
+            "the run hangs: it did not end in time"
+            if recording.hang
+            else "the run ended, but not every thread came to the end of its work",
+            *(f"this thread died of an error: {death}" for death in recording.deaths),
+            *(calls if stuck else ()),
+            *said,
         ),
     )
 
