@@ -1,14 +1,15 @@
 """The command `forebay`: puts its groups of commands together and looks after how it ends.
 
 An exit code of 1 says "violated", so nothing else may end with it: an error in this program ends
-with 2, as does a missing extra, and an interrupt with 130. SIGTERM is turned into an exception, so
-that the processes which a check started do not outlive it.
+with 2, as does a missing extra, an interrupt with 130 and SIGTERM with 143. Both signals are turned
+into exceptions, so that the processes which a check started do not outlive it.
 """
 
 import signal
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
@@ -67,15 +68,58 @@ def build() -> "typer.Typer":
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with these arguments, or those of the process, and return the exit code."""
-    signal.signal(signal.SIGTERM, _terminate)
+    error: BaseException | None = None
+    with _signals() as received:
+        try:
+            build()(args=None if arguments is None else list(arguments), prog_name="forebay")
+        except BaseException as raised:
+            error = raised
+    if received:
+        return _ended_by(received[0])
+    return _code_of(error)
+
+
+@contextmanager
+def _signals() -> Iterator[list[int]]:
+    """Turn SIGINT and SIGTERM into exceptions for the length of the block, and yield what came.
+
+    The exception alone is not enough: modules that are being loaded turn it into others. A SIGINT
+    that is ignored, as in the background of a shell, stays ignored.
+    """
+    received: list[int] = []
+
+    def end(number: int, frame: FrameType | None) -> NoReturn:
+        received.append(number)
+        raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(TERMINATED)
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    if before[signal.SIGINT] == signal.SIG_IGN:
+        del before[signal.SIGINT]
     try:
-        build()(args=None if arguments is None else list(arguments), prog_name="forebay")
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else int(end.code is not None)
-    except KeyboardInterrupt:
-        print("forebay: interrupted", file=sys.stderr)
-        return INTERRUPTED
-    except ModuleNotFoundError as error:
+        for number in before:
+            signal.signal(number, end)
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _ended_by(number: int) -> int:
+    if number == signal.SIGTERM:
+        return TERMINATED
+    print("forebay: interrupted", file=sys.stderr)
+    return INTERRUPTED
+
+
+def _code_of(error: BaseException | None) -> int:
+    """Return the exit code of how the command ended, and say what there is to say about it."""
+    if error is None:
+        return int(Verdict.HOLDS)
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else int(error.code is not None)
+    if isinstance(error, KeyboardInterrupt):
+        return _ended_by(signal.SIGINT)
+    if isinstance(error, ModuleNotFoundError):
         package = (error.name or "").partition(".")[0]
         print(
             f"forebay: the module {package!r} is missing; the command line needs the extra check:"
@@ -83,15 +127,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return int(Verdict.COULD_NOT_RUN)
-    except Exception:
-        traceback.print_exc()
-        print("forebay: an error in forebay itself, so nothing was judged", file=sys.stderr)
-        return int(Verdict.COULD_NOT_RUN)
-    return int(Verdict.HOLDS)
-
-
-def _terminate(number: int, frame: FrameType | None) -> NoReturn:
-    raise SystemExit(TERMINATED)
+    if not isinstance(error, Exception):
+        raise error
+    traceback.print_exception(error)
+    print("forebay: an error in forebay itself, so nothing was judged", file=sys.stderr)
+    return int(Verdict.COULD_NOT_RUN)
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ class Outcome:
         fields = Fields(document, "outcome")
         failure = fields.take("counterexample")
         outcome = cls(
-            name=fields.text("name"),
+            name=_name(fields.text("name")),
             verdict=_verdict(fields.text("verdict")),
             bounds=fields.text("bounds"),
             figures={name: _figure(name, it) for name, it in fields.mapping("figures").items()},
@@ -96,6 +96,12 @@ def worst(outcomes: Iterable[Outcome]) -> Verdict:
     if not verdicts:
         return Verdict.COULD_NOT_RUN
     return next((verdict for verdict in _WORST_FIRST if verdict in verdicts), Verdict.HOLDS)
+
+
+def _name(name: str) -> str:
+    if not name.strip():
+        raise DocumentError("outcome: 'name' is empty")
+    return name
 
 
 def _verdict(name: str) -> Verdict:

@@ -7,6 +7,8 @@ from forebay_models.outcome import Outcome
 from forebay_models.tlc.runner import TlcRunner
 
 AT_ONCE = 2  # Java and Python both use a core for each
+LOOK = 0.5
+"""Seconds of a wait; one without an end would sleep through a signal that came just before it."""
 
 
 def run_with(runner: TlcRunner, checks: Sequence[Callable[[TlcRunner], Outcome]]) -> list[Outcome]:
@@ -18,7 +20,10 @@ def run_with(runner: TlcRunner, checks: Sequence[Callable[[TlcRunner], Outcome]]
     with ThreadPoolExecutor(AT_ONCE) as pool, runner:
         futures = [pool.submit(check, runner) for check in checks]
         try:
-            wait(futures, return_when=FIRST_EXCEPTION)
+            going = True
+            while going:
+                done, left = wait(futures, timeout=LOOK, return_when=FIRST_EXCEPTION)
+                going = bool(left) and all(future.exception() is None for future in done)
             return [future.result() for future in futures if not future.cancelled()]
         finally:
             for future in futures:

@@ -61,7 +61,7 @@ def read_run(file: Path) -> SavedRun:
 
     try:
         return SavedRun.from_json(json.loads(file.read_text(encoding="utf-8")), source=file.name)
-    except (ValueError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise DocumentError(f"{file} is no saved run: {error}") from error
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import ClassVar, Final, Protocol
 
-from forebay_models.documents import DocumentError, Fields, Json
+from forebay_models.documents import Fields, Json
 from forebay_models.outcome import Outcome
 
 VERSION: Final = 1
@@ -28,7 +28,7 @@ LARGEST: Final = 1 << 24
 """Bytes of JSON in a token at most; a token that claims more is refused before it is unpacked."""
 
 _CHECKSUM_DIGITS: Final = 12
-_SHAPE: Final = re.compile(r"forebay(\d+)\.([A-Za-z0-9_-]+)\.([0-9a-f]+)")
+_SHAPE: Final = re.compile(r"forebay([0-9]{1,6})\.([A-Za-z0-9_-]+)\.([0-9a-f]+)")
 
 
 class TokenError(ValueError):
@@ -109,15 +109,18 @@ def read_token(text: str) -> Token:
         )
     if _checksum(f"forebay{shape[1]}.{shape[2]}") != shape[3]:
         raise TokenError("this token is damaged: its checksum does not fit; copy it again, whole")
+    content = _unpacked(shape[2])
     try:
-        fields = Fields(json.loads(_unpacked(shape[2])), "token")
+        fields = Fields(json.loads(content), "token")
         name, fault = fields.text("level"), ""
         if "fault" in fields.names():
             fault = fields.text("fault")
         run = fields.take("run")
         fields.end()
         return Token(_level(name)(run), fault)
-    except (DocumentError, json.JSONDecodeError, UnicodeDecodeError) as error:
+    except TokenError:
+        raise
+    except (ValueError, RecursionError) as error:
         raise TokenError(f"this token says what this forebay cannot read: {error}") from error
 
 

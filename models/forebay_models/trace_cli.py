@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from forebay_models.check_cli import JsonOption, SaveOption
 from forebay_models.outcome import Outcome
 from forebay_models.progress import Observer, bar
 from forebay_models.verdicts import report
@@ -36,7 +37,8 @@ def trace(
             "say of which calls only. May be given several times.",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: JsonOption = False,
+    save: SaveOption = None,
 ) -> None:
     """Judge a trace of a real run: is every event in it a step of both models?
 
@@ -47,7 +49,7 @@ def trace(
     """
     with bar() as observer:
         outcomes = run_trace(file, judges=judges, unobserved=unobserved or (), observer=observer)
-    raise typer.Exit(int(report(outcomes, command="check trace", as_json=as_json)))
+    raise typer.Exit(int(report(outcomes, command="check trace", as_json=as_json, save=save)))
 
 
 def run_trace(

@@ -6,7 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 
@@ -20,14 +21,6 @@ TOYS = Path(__file__).parents[1] / "tlc" / "data"
 
 def made(name: str, verdict: Verdict) -> Outcome:
     return Outcome(name=name, verdict=verdict, bounds="C=2", figures={"states": 3}, seconds=0.1)
-
-
-@pytest.fixture(autouse=True)
-def _keep_signal_handler() -> object:
-    """`main` installs a handler for SIGTERM; the tests' own process keeps what it had."""
-    before = signal.getsignal(signal.SIGTERM)
-    yield
-    signal.signal(signal.SIGTERM, before)
 
 
 def plant(
@@ -121,6 +114,60 @@ def test_a_missing_extra_is_named(
     assert "'typer' is missing" in message
     assert "forebay[check]" in message
     assert "Traceback" not in message
+
+
+@pytest.fixture
+def handlers() -> Iterator[tuple[object, object]]:
+    """Let the usual handlers stand, and tell them; the tests' own process keeps what it had."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.getsignal(number) for number in numbers]
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        yield signal.default_int_handler, signal.SIG_DFL
+    finally:
+        for number, earlier in zip(numbers, before, strict=True):
+            signal.signal(number, earlier)
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, cli.INTERRUPTED), (signal.SIGTERM, cli.TERMINATED)]
+)
+@pytest.mark.parametrize("instead", [ImportError("swallowed"), SystemExit(0), None], ids=repr)
+def test_an_interrupt_counts_whatever_a_module_makes_of_it(
+    number: signal.Signals,
+    code: int,
+    instead: BaseException | None,
+    handlers: tuple[object, object],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def swallows() -> Callable[..., None]:
+        with suppress(KeyboardInterrupt, SystemExit):
+            signal.raise_signal(number)
+            pytest.fail("the signal raised nothing")
+        if instead is not None:
+            raise instead
+        return lambda **options: None
+
+    monkeypatch.setattr(cli, "build", swallows)
+    assert cli.main([]) == code
+    assert "Traceback" not in capsys.readouterr().err
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
+
+
+def test_an_interrupt_that_is_ignored_stays_ignored(
+    handlers: tuple[object, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def interrupted() -> Callable[..., None]:
+        signal.raise_signal(signal.SIGINT)
+        return lambda **options: None
+
+    monkeypatch.setattr(cli, "build", interrupted)
+    assert cli.main([]) == 0
+    assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
 
 
 def test_unknown_names_are_told_with_those_that_there_are(

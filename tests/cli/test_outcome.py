@@ -85,6 +85,8 @@ def test_an_outcome_comes_back_from_json_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "complaint"),
     [
+        ("name", "", "outcome: 'name' is empty"),
+        ("name", " ", "outcome: 'name' is empty"),
         ("verdict", "fine", "outcome: 'fine' is no verdict"),
         ("verdict", 0, "outcome: 'verdict' should be a text, got a whole number"),
         ("figures", {"states": True}, "the figure 'states' is neither a number nor a text"),

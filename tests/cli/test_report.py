@@ -136,7 +136,9 @@ def test_something_has_to_be_written(tmp_path: Path) -> None:
     assert "say what to write" in told
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{no json", '{"format": 1}', '{"format": 2}'])
+@pytest.mark.parametrize(
+    "content", ["", "[]", "[" * 200_000, "{no json", '{"format": 1}', '{"format": 2}']
+)
 def test_a_file_that_is_no_saved_run_could_not_run(tmp_path: Path, content: str) -> None:
     file = tmp_path / "strange.json"
     file.write_text(content)

@@ -18,7 +18,7 @@ from forebay_models.runs.spec import SpecRun
 from forebay_models.runs.tlc import TlcRun
 from forebay_models.runs.walk import WalkRun
 from forebay_models.tokens import LARGEST, LEVELS, Token, TokenError, read_token, token_of
-from forebay_spec.actions import ACTIONS, Label
+from forebay_spec.actions import Label
 from forebay_spec.bounds import FEATURES, FULL, QUICK, Bounds, ReaderKind, Request
 from forebay_spec.kernel import Closing
 from forebay_spec.properties import INVARIANTS, LIVENESS, STEPS
@@ -58,30 +58,48 @@ def some_bounds(draw: st.DrawFn) -> Bounds:
     )
 
 
-LABELS = st.builds(
-    Label,
-    st.sampled_from(sorted(ACTIONS)),
-    st.lists(st.one_of(NAMES, st.integers(0, 99)), max_size=4).map(tuple),
-)
-MOVES = LABELS.flatmap(
-    lambda label: st.sampled_from((USUAL, *MANNERS.get(label.name, ()))).map(
-        lambda manner: Move(label, manner)
+def labels(bounds: Bounds) -> st.SearchStrategy[Label]:
+    """Draw any steps that may happen within bounds."""
+    holds = st.builds(
+        Label,
+        st.sampled_from(("Ready", "Fail", "Deliver", "Return")),
+        st.tuples(st.integers(0, 99)),
     )
-)
-RUNS = st.one_of(
-    st.builds(
-        WalkRun,
-        st.builds(Setting, some_bounds(), st.sampled_from(STORAGES), st.integers(0, 2**63)),
-        st.lists(MOVES, max_size=60).map(tuple),
-    ),
-    st.builds(
-        SpecRun,
-        some_bounds(),
-        st.lists(LABELS, max_size=60).map(tuple),
-        st.sampled_from([*INVARIANTS, *STEPS, *LIVENESS]),
-    ),
-    st.builds(TlcRun, NAMES),
-)
+    waits = ("Admit", "Draw", "Publish", "Abandon", "Expire", "Cancel", "Refuse")
+    others = [
+        Label("Empty"),
+        *(Label(name, (actor,)) for name in waits for actor in bounds.actors),
+        *(Label("Arrive", (p, n)) for p in bounds.producers for n in bounds.write_sizes),
+        *(Label("Ask", (c, *request)) for c in bounds.readers for request in bounds.requests),
+        *(Label("SetCancel", (token,)) for token in bounds.tokens),
+        *(Label("Close", (mode.name.lower(),)) for mode in bounds.closings),
+    ]
+    return st.one_of(holds, st.sampled_from(others))
+
+
+@st.composite
+def some_walks(draw: st.DrawFn) -> WalkRun:
+    """Draw a walk within some bounds, in all manners that its steps have."""
+    bounds = draw(some_bounds())
+    setting = Setting(bounds, draw(st.sampled_from(STORAGES)), draw(st.integers(0, 2**63)))
+    moves = labels(bounds).flatmap(
+        lambda label: st.sampled_from((USUAL, *MANNERS.get(label.name, ()))).map(
+            lambda manner: Move(label, manner)
+        )
+    )
+    return WalkRun(setting, tuple(draw(st.lists(moves, max_size=60))))
+
+
+@st.composite
+def some_paths(draw: st.DrawFn) -> SpecRun:
+    """Draw a path of the specification within some bounds."""
+    bounds = draw(some_bounds())
+    steps = draw(st.lists(labels(bounds), max_size=60))
+    broken = draw(st.sampled_from([*INVARIANTS, *STEPS, *LIVENESS]))
+    return SpecRun(bounds, tuple(steps), broken)
+
+
+RUNS = st.one_of(some_walks(), some_paths(), st.builds(TlcRun, NAMES))
 TOKEN = token_of(CASES[0].run, fault="lost_wakeup")
 
 
@@ -189,6 +207,58 @@ def test_impossible_bounds_are_refused() -> None:
     for change, complaint in changes:
         with pytest.raises(TokenError, match=complaint):
             read_token(packed(walk_with(bounds={**bounds, **change})))
+
+
+STEPS_THAT_NO_STATE_HAS: tuple[list[Json], ...] = (
+    ["Arrive", "p1"],
+    ["Arrive", 1, "x"],
+    ["Arrive", "p1", 9],
+    ["Arrive", "c1", 1],
+    ["Publish", "nobody"],
+    ["Expire"],
+    ["Deliver"],
+    ["Deliver", "x"],
+    ["Deliver", -1],
+    ["Ask", "c1", "plain", 1],
+    ["Ask", "c1", "foo", 1, 1],
+    ["SetCancel", "t9"],
+    ["Close"],
+    ["Close", "zzz"],
+    ["Empty", 1],
+)
+
+
+@pytest.mark.parametrize("step", STEPS_THAT_NO_STATE_HAS, ids=str)
+def test_a_step_with_arguments_that_its_action_cannot_have_is_refused(step: list[Json]) -> None:
+    bounds = CASES[0].run.as_json()["bounds"]
+    path: Json = {"bounds": bounds, "steps": [step], "property": "TypeOK"}
+    for content in (walk_with(moves=[[step, USUAL]]), {"level": "spec", "run": path}):
+        with pytest.raises(TokenError, match=f"step: nothing like {step[0]}.* within the bounds"):
+            read_token(packed(content))
+
+
+@pytest.mark.parametrize("slots", ["0 0", "2", "1 9", "1" * 5000])
+def test_a_draw_of_slots_that_no_batch_has_is_refused(slots: str) -> None:
+    ask: Json = ["Ask", "c1", "plain", 2, 2]
+    fine = read_token(packed(walk_with(moves=[[ask, "draws the slots 1 0"]])))
+    assert isinstance(fine.run, WalkRun)
+    with pytest.raises(TokenError, match="cannot read"):
+        read_token(packed(walk_with(moves=[[ask, f"draws the slots {slots}"]])))
+
+
+def test_a_truth_value_is_no_number_of_a_step() -> None:
+    with pytest.raises(TokenError, match="argument: expected a whole number, got true or false"):
+        read_token(packed(walk_with(moves=[[["Arrive", "p1", True], USUAL]])))
+
+
+def test_json_that_python_cannot_hold_is_refused() -> None:
+    deep = b"[" * 200_000 + b"]" * 200_000
+    long = b'{"level": "tlc", "run": ' + b"1" * 5000 + b"}"
+    for text in (deep, long):
+        with pytest.raises(TokenError, match="says what this forebay cannot read"):
+            read_token(packed(None, text=text))
+    with pytest.raises(TokenError, match="not a replay token"):
+        read_token(f"forebay{'1' * 5000}.abc.0")
 
 
 def test_a_new_level_registers_itself(monkeypatch: pytest.MonkeyPatch) -> None:

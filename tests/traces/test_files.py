@@ -38,6 +38,10 @@ def line(**fields: object) -> str:
         ((HEADER, line(name="Close", args=("ajar",), actor=None)), "does not have the arguments"),
         ((HEADER, line(actor=None)), "Publish needs an actor"),
         ((HEADER, line(name="Empty")), "Empty has no actor"),
+        ((HEADER, line(token="t")), "Publish has no token; Arrive and Ask say what a call has"),
+        ((HEADER, line(name="SetCancel", args=("t",), token="t")), "SetCancel has no token"),
+        (("[" * 200_000,), "line 1: "),
+        ((HEADER, "[" * 200_000), "line 2: "),
     ],
 )
 def test_what_is_no_trace_is_refused_with_its_line(

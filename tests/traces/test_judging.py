@@ -1,5 +1,6 @@
 """Both judges accept what a real buffer does, and nothing else."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal
@@ -10,11 +11,12 @@ from forebay import BlockingReplayBuffer, ListStorage, Trace
 from forebay_models.mutants.local import LOCAL_MUTANTS
 from forebay_models.outcome import Outcome, Verdict
 from forebay_models.progress import Quiet
+from forebay_models.saved import SavedRun
 from forebay_models.tlc.java import find_tools
 from forebay_models.tlc.manifest import find_models
 from forebay_models.trace_cli import Judges, run_trace
 from forebay_models.trace_cli import trace as trace_command
-from forebay_models.tracing.files import TraceFile, read_trace
+from forebay_models.tracing.files import BadTrace, TraceFile, read_trace
 from forebay_models.tracing.replay import replay
 from forebay_models.tracing.setting import Unobserved, setting_of
 from forebay_models.tracing.verdicts import agreement, outcome_of_tlc
@@ -243,6 +245,69 @@ def test_both_judges_know_what_exceptions_and_single_calls_leave_behind() -> Non
     assert [replay(setting_of(flagged(*events))).judged for events in cases] == [*cases.values()]
     found = followed_by_tlc([flagged(*events) for events in cases])
     assert [followed.judged for followed in found] == [*cases.values()]
+
+
+OWN: Final = Event(name="SetCancel", actor="b", args=("b's own",))
+BEGINS: Final = replace(TOLD, token="b's own")
+FREE: Final = replace(ARRIVES, token=None)
+LEAVES: Final = Event(name="Expire", actor="b", outcome="INTERRUPTED")
+
+
+@pytest.mark.parametrize(
+    ("events", "complaint"),
+    [
+        ((OWN, OTHER), "line 4: .*'b' neither waits nor begins it"),
+        ((OWN, BEGINS, OWN, OTHER), "named elsewhere, too"),
+        ((FREE, CANCELLED, OWN, CLOSES), "line 6: .*'b' neither waits nor begins it"),
+        ((FREE, LEAVES, OWN, CLOSES), "line 6: .*'b' neither waits nor begins it"),
+        ((ARRIVES, replace(OWN, args=("t",)), CANCELLED), "line 5: .*named elsewhere, too"),
+        ((FREE, OWN, replace(OTHER, token="b's own"), CANCELLED), "named elsewhere, too"),
+        ((FREE, OWN, replace(OWN, actor=None), CANCELLED), "named elsewhere, too"),
+        ((OWN, READY, FREE), "line 4: .*'b' neither waits nor begins it"),
+    ],
+    ids=str,
+)
+def test_a_token_of_one_call_alone_belongs_to_a_call_and_to_nobody_else(
+    events: tuple[Event, ...], complaint: str, tmp_path: Path
+) -> None:
+    with pytest.raises(BadTrace, match=complaint):
+        setting_of(flagged(*events))
+    (outcome,) = judged(written(flagged(*events), tmp_path / "trace.jsonl"))
+    assert outcome.verdict is Verdict.COULD_NOT_RUN
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        (OWN, BEGINS, FREE),
+        (OTHER, OWN, READY, BEGINS),  # Ready needs no section
+        (FREE, OWN, CANCELLED, FREE),
+        (FREE, OTHER, OWN, CANCELLED),
+        (FREE, OWN),
+        (OWN,),  # the trace ends within the section that goes on with the call
+    ],
+    ids=str,
+)
+def test_a_call_with_a_token_of_its_own_is_accepted(events: tuple[Event, ...]) -> None:
+    found = replay(setting_of(flagged(*events)))
+    assert (found.judged, found.rejected) == (2 + len(events), False)
+
+
+def test_the_calls_of_who_is_not_observed_may_have_tokens_of_their_own() -> None:
+    trace = flagged(OWN, OTHER)
+    assert replay(setting_of(trace, [Unobserved(actor="b")])).judged == len(trace.events)
+
+
+def test_verdicts_about_a_trace_can_be_saved(tmp_path: Path) -> None:
+    path = written(flagged(SET, TOLD), tmp_path / "trace.jsonl")
+    file = tmp_path / "verdicts.json"
+    app = typer.Typer()
+    app.command()(trace_command)
+    result = CliRunner().invoke(app, [str(path), "--with", "spec", "--save", str(file)])
+    assert result.exit_code == 0, result.output
+    content = json.loads(file.read_text(encoding="utf-8"))
+    (outcome,) = SavedRun.from_json(content, source=file.name).outcomes
+    assert (outcome.name, outcome.verdict) == ("trace spec", Verdict.HOLDS)
 
 
 def test_a_rejected_trace_says_which_event_and_what_was_possible(tmp_path: Path) -> None:

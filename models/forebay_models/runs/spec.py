@@ -31,10 +31,11 @@ _NAME = "replay spec"
 
 
 class Found(NamedTuple):
-    """What came of a run: how it fails, if it does, and a sentence if it does not."""
+    """What came of a run: the verdict, how it fails if it does, and a sentence if not."""
 
-    failure: Counterexample | None
-    otherwise: str
+    verdict: Verdict
+    failure: Counterexample | None = None
+    otherwise: str = ""
 
 
 @dataclass(frozen=True)
@@ -64,18 +65,19 @@ class SpecRun:
     def from_json(cls, document: object) -> "SpecRun":
         """Return the run that `as_json` gave, or raise `DocumentError`."""
         fields = Fields(document, "path of the specification")
-        run = cls(
-            read_bounds(fields.take("bounds")),
-            tuple(read_label(step) for step in fields.items("steps")),
-            fields.text("property"),
-        )
+        bounds = read_bounds(fields.take("bounds"))
+        labels = tuple(read_label(step, bounds) for step in fields.items("steps"))
+        run = cls(bounds, labels, fields.text("property"))
         fields.end()
         if run.broken not in {*invariants(), *STEPS, *LIVENESS}:
             raise DocumentError(f"no property is called {run.broken!r}")
         return run
 
     def again(self, fault: str) -> Outcome:
-        """Follow the path once more, in a specification with this fault."""
+        """Follow the path once more, in a specification with this fault.
+
+        Inconclusive if the path ends early, since the specification does not allow it any more.
+        """
         started = time.monotonic()
         machine = _machine(self.bounds, fault)
         token = token_of(self, fault=fault)
@@ -84,7 +86,7 @@ class SpecRun:
         figures: dict[str, Figure] = {"steps": len(self.labels)}
         return Outcome(
             name=_NAME,
-            verdict=Verdict.HOLDS if found.failure is None else Verdict.VIOLATED,
+            verdict=found.verdict,
             bounds=f"{self.bounds.name}: {self.bounds.line()}",
             figures=figures,
             seconds=time.monotonic() - started,
@@ -111,21 +113,24 @@ class SpecRun:
                         return self._violated(longer, token)
                     further.setdefault(after, longer)
             if not further:
-                return Found(None, f"step {number}, {label}, cannot happen here any more")
+                why = f"step {number}, {label}, cannot happen here any more"
+                return Found(Verdict.INCONCLUSIVE, otherwise=why)
             paths = list(further.values())
-        return Found(None, f"{self.broken} holds all along this path")
+        return Found(Verdict.HOLDS, otherwise=f"{self.broken} holds all along this path")
 
     def _for_ever(self, machine: Machine, token: str) -> Found:
         """Check the liveness property on the whole graph."""
         starved = answer(explore(machine), LIVENESS[self.broken]).starvation
         if starved is None:
-            return Found(None, f"{self.broken} holds in the whole graph of these bounds")
+            why = f"{self.broken} holds in the whole graph of these bounds"
+            return Found(Verdict.HOLDS, otherwise=why)
         shown = starvation_shown(self.broken, starved, bounds=self.bounds, name=_NAME, token=token)
-        return Found(shown, "")
+        return Found(Verdict.VIOLATED, shown)
 
     def _violated(self, path: Path, token: str) -> Found:
         violation = Violation((self.broken,), path)
-        return Found(violation_shown(violation, bounds=self.bounds, name=_NAME, token=token), "")
+        shown = violation_shown(violation, bounds=self.bounds, name=_NAME, token=token)
+        return Found(Verdict.VIOLATED, shown)
 
 
 def _machine(bounds: Bounds, fault: str) -> Machine:

@@ -4,13 +4,17 @@ Names alone would be shorter; but the bounds behind a name are made wider now an
 failure would then be run within other bounds.
 """
 
-from typing import get_args
+from collections.abc import Iterable
+from itertools import product
+from typing import Final, get_args
 
 from forebay_spec.actions import ACTIONS, Label
 from forebay_spec.bounds import Bounds, Order, ReaderKind, Request
 from forebay_spec.kernel import Closing
 
 from forebay_models.documents import DocumentError, Fields, Json, kind, text
+
+_OF_HOLDS: Final = ("Ready", "Fail", "Deliver", "Return")
 
 
 def bounds_json(bounds: Bounds) -> dict[str, Json]:
@@ -60,12 +64,19 @@ def label_json(label: Label) -> list[Json]:
     return [label.name, *label.args]
 
 
-def read_label(document: object) -> Label:
-    """Return the step that `label_json` gave, or raise `DocumentError`."""
+def read_label(document: object, bounds: Bounds) -> Label:
+    """Return the step that `label_json` gave, or raise `DocumentError`.
+
+    A step that no state within the bounds has is refused, since guards and effects are only made
+    for arguments that an action can have. Whether it can happen where it stands is not asked.
+    """
     name, *args = listed(document, "step", least=1)
     if not isinstance(name, str) or name not in ACTIONS:
         raise DocumentError(f"step: the specification has no action {name!r}")
-    return Label(name, tuple(_argument(it) for it in args))
+    label = Label(name, tuple(_argument(it) for it in args))
+    if not _is_possible(label, bounds):
+        raise DocumentError(f"step: nothing like {label} happens within the bounds {bounds.name!r}")
+    return label
 
 
 def listed(document: object, what: str, *, least: int) -> list[object]:
@@ -92,6 +103,26 @@ def whole(value: object, what: str) -> int:
 
 def _argument(value: object) -> str | int:
     return value if isinstance(value, str) else whole(value, "argument")
+
+
+def _is_possible(label: Label, bounds: Bounds) -> bool:
+    """Tell whether there may be a state within the bounds in which a step can happen."""
+    if label.name not in _OF_HOLDS:
+        return label.args in _arguments(label.name, bounds)
+    return len(label.args) == 1 and isinstance(label.args[0], int) and label.args[0] >= 0
+
+
+def _arguments(name: str, bounds: Bounds) -> Iterable[tuple[str | int, ...]]:
+    """Return all that an action may have as arguments; it is none about a hold."""
+    if name == "Arrive":
+        return product(bounds.producers, bounds.write_sizes)
+    if name == "Ask":
+        return ((c, *request) for c in bounds.readers for request in bounds.requests)
+    if name == "SetCancel":
+        return ((token,) for token in bounds.tokens)
+    if name == "Close":
+        return ((mode.name.lower(),) for mode in bounds.closings)
+    return ((),) if name == "Empty" else ((actor,) for actor in bounds.actors)
 
 
 def _request(document: object) -> Request:

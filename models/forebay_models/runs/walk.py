@@ -10,7 +10,9 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import ClassVar
 
-from forebay_models.adapters.adapter import has_manner
+from forebay_spec.bounds import Bounds
+
+from forebay_models.adapters.adapter import has_manner, slots_of
 from forebay_models.adapters.local import LocalAdapter
 from forebay_models.adapters.records import STORAGES, StorageKind
 from forebay_models.campaign.driver import Divergence
@@ -62,7 +64,7 @@ class WalkRun:
             _storage(fields.text("storage")),
             fields.whole("seed"),
         )
-        moves = tuple(_move(it) for it in fields.items("moves"))
+        moves = tuple(_move(it, setting.bounds) for it in fields.items("moves"))
         fields.end()
         return cls(setting, moves)
 
@@ -118,12 +120,15 @@ def _storage(name: str) -> StorageKind:
     raise DocumentError(f"storage: {name!r} is none of {', '.join(STORAGES)}")
 
 
-def _move(document: object) -> Move:
+def _move(document: object, bounds: Bounds) -> Move:
     step, manner = exactly(document, "move", 2)
-    label = read_label(step)
+    label = read_label(step, bounds)
     move = Move(label, text(manner, "manner"))
     if not has_manner(label.name, move.manner):
         raise DocumentError(f"move: {label.name} cannot happen in the manner {manner!r}")
+    slots = slots_of(move.manner)
+    if len(set(slots)) < len(slots) or any(slot >= bounds.capacity for slot in slots):
+        raise DocumentError(f"move: no batch has the slots of the manner {manner!r}")
     return move
 
 

@@ -80,13 +80,13 @@ def read_trace(path: Path) -> TraceFile:
         raise BadTrace(f"{path} has no header: the buffer of this trace was never constructed")
     try:
         header = Header.from_line(lines[0])
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadTrace(f"{path}, line 1: {error}") from error
     events = []
     for number, line in enumerate(lines[1:], FIRST_EVENT):
         try:
             events.append(_checked(Event.from_line(line)))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise BadTrace(f"{path}, line {number}: {error}") from error
     return TraceFile(header=header, events=tuple(events), torn=bool(rest))
 
@@ -122,6 +122,8 @@ def _checked(event: Event) -> Event:
         raise ValueError(f"{event.name} does not have the arguments {list(event.args)}")
     if (event.actor is None) != (event.name in NOBODYS) and event.name != "SetCancel":
         raise ValueError(f"{event.name} {'has no' if event.actor else 'needs an'} actor")
+    if event.token is not None and event.name not in ARRIVALS:
+        raise ValueError(f"{event.name} has no token; {' and '.join(ARRIVALS)} say what a call has")
     return event
 
 

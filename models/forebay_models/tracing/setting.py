@@ -13,6 +13,7 @@ from forebay_spec.bounds import FEATURES, Bounds, ReaderKind, Request
 from forebay_spec.kernel import Closing
 
 from forebay_models.tracing.files import ARRIVALS, TraceFile, actors_of
+from forebay_models.tracing.own_tokens import check_own_tokens
 
 WRITES: Final = "write"
 READS: Final[tuple[ReaderKind, ...]] = ("plain", "lease")
@@ -70,7 +71,12 @@ class Setting:
 
 
 def setting_of(trace: TraceFile, unobserved: Sequence[Unobserved] = ()) -> Setting:
-    """Return the constants of a trace."""
+    """Return the constants of a trace.
+
+    Raises:
+        BadTrace: a token of one call alone is none.
+    """
+    check_own_tokens(trace, {absent.actor for absent in unobserved})
     header, events = trace.header, trace.events
     actors = dict.fromkeys((*actors_of(events), *(absent.actor for absent in unobserved)))
     sizes = range(1, header.capacity + 1)

@@ -5,6 +5,7 @@ says how many events there were, all of which were steps.
 """
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from forebay_spec.events import Event
@@ -61,7 +62,9 @@ def judge_with_spec(setting: Setting, *, most: int = MOST_STATES, observer: Obse
         counterexample = _counterexample(setting, found)
         outcome = _rejected(outcome, counterexample)
     elif found.gave_up:
-        outcome = _with(outcome, Verdict.INCONCLUSIVE, _too_many(found.gave_up, setting))
+        outcome = replace(
+            outcome, verdict=Verdict.INCONCLUSIVE, detail=_too_many(found.gave_up, setting)
+        )
     observer.ends(SPEC, outcome)
     return outcome
 
@@ -81,7 +84,7 @@ def judge_with_tlc(setting: Setting, *, models: Path | None = None, observer: Ob
         )
     except (ManifestError, ToolMissing, TlcFailed, OSError) as error:
         outcome = _outcome(TLC, setting, _figures(setting, 0), time.monotonic() - started)
-        outcome = _with(outcome, Verdict.COULD_NOT_RUN, str(error))
+        outcome = replace(outcome, verdict=Verdict.COULD_NOT_RUN, detail=str(error))
     else:
         outcome = outcome_of_tlc(setting, found, time.monotonic() - started)
     observer.ends(TLC, outcome)
@@ -96,7 +99,7 @@ def outcome_of_tlc(setting: Setting, found: Followed, seconds: float) -> Outcome
         return outcome
     if found.gave_up:
         why = f"more than {found.states:,} states are possible"
-        return _with(outcome, Verdict.INCONCLUSIVE, _too_many(why, setting))
+        return replace(outcome, verdict=Verdict.INCONCLUSIVE, detail=_too_many(why, setting))
     rows = _rows_before(setting, found.judged)
     what = (
         f"{_where(setting, found.judged)} is no step of tla/ReplayBuffer.tla after the "
@@ -171,24 +174,10 @@ def _remark(setting: Setting) -> str:
     return "the last line has no end and was left out: the trace was cut short there"
 
 
-def _with(outcome: Outcome, verdict: Verdict, detail: str) -> Outcome:
-    return Outcome(
-        name=outcome.name,
-        verdict=verdict,
-        bounds=outcome.bounds,
-        figures=outcome.figures,
-        seconds=outcome.seconds,
-        detail=detail,
-    )
-
-
 def _rejected(outcome: Outcome, counterexample: Counterexample) -> Outcome:
-    return Outcome(
-        name=outcome.name,
+    return replace(
+        outcome,
         verdict=Verdict.VIOLATED,
-        bounds=outcome.bounds,
-        figures=outcome.figures,
-        seconds=outcome.seconds,
         detail=counterexample.as_text(),
         counterexample=counterexample,
     )
