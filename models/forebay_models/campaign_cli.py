@@ -31,6 +31,15 @@ class Target(StrEnum):
     LOCAL = "local"
 
 
+TargetOption = Annotated[
+    Target, typer.Option(help="The implementation: local is the buffer on threads.")
+]
+PlantOption = Annotated[
+    str | None,
+    typer.Option(help="Plant a fault of this name, which the campaign then has to find."),
+]
+
+
 @app.callback()
 def campaign() -> None:
     """Drive an implementation against the specification, step by step."""
@@ -38,9 +47,7 @@ def campaign() -> None:
 
 @app.command()
 def stateful(
-    target: Annotated[
-        Target, typer.Option(help="The implementation: local is the buffer on threads.")
-    ] = Target.LOCAL,
+    target: TargetOption = Target.LOCAL,
     budget: Annotated[str, typer.Option(help="How long to search, such as 60s or 5m.")] = "60s",
     seed: Annotated[
         int, typer.Option(min=0, help="Of all random choices: equal seeds give equal examples.")
@@ -49,10 +56,7 @@ def stateful(
     examples: Annotated[
         int | None, typer.Option(min=1, help="Stop after that many examples, not by the budget.")
     ] = None,
-    plant: Annotated[
-        str | None,
-        typer.Option(help="Plant a fault of this name, which the campaign then has to find."),
-    ] = None,
+    plant: PlantOption = None,
     as_json: JsonOption = False,
     save: SaveOption = None,
 ) -> None:

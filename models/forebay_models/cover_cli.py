@@ -8,7 +8,13 @@ from typing import Annotated
 import typer
 from forebay_spec.bounds import QUICK
 
-from forebay_models.campaign_cli import Target, budget_seconds, known_fault
+from forebay_models.campaign_cli import (
+    PlantOption,
+    Target,
+    TargetOption,
+    budget_seconds,
+    known_fault,
+)
 from forebay_models.check_cli import JsonOption, SaveOption
 from forebay_models.outcome import Outcome
 from forebay_models.progress import Observer, bar
@@ -16,9 +22,7 @@ from forebay_models.verdicts import report
 
 
 def cover(
-    target: Annotated[
-        Target, typer.Option(help="The implementation: local is the buffer on threads.")
-    ] = Target.LOCAL,
+    target: TargetOption = Target.LOCAL,
     graph: Annotated[
         list[str] | None,
         typer.Option(help=f"A graph to cover, one of {', '.join(QUICK)}; all unless given."),
@@ -27,10 +31,7 @@ def cover(
         str | None,
         typer.Option(help="End after that time, such as 60s, though edges are left."),
     ] = None,
-    plant: Annotated[
-        str | None,
-        typer.Option(help="Plant a fault of this name, which the cover then has to find."),
-    ] = None,
+    plant: PlantOption = None,
     as_json: JsonOption = False,
     save: SaveOption = None,
 ) -> None:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from forebay_models.campaign_cli import Target, budget_seconds, run_stateful
+from forebay_models.campaign_cli import Target, TargetOption, budget_seconds, run_stateful
 from forebay_models.check_cli import JsonOption, SaveOption, Tier, TierOption
 from forebay_models.cover_cli import run_cover
 from forebay_models.linear_cli import run_linear
@@ -18,9 +18,7 @@ SeedOption = Annotated[int, typer.Option(min=0, help="Of the campaigns' random c
 
 
 def everything(
-    target: Annotated[
-        Target, typer.Option(help="The implementation: local is the buffer on threads.")
-    ] = Target.LOCAL,
+    target: TargetOption = Target.LOCAL,
     tier: TierOption = Tier.QUICK,
     budget: BudgetOption = "60s",
     seed: SeedOption = 0,

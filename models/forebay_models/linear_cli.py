@@ -8,7 +8,13 @@ from typing import Annotated
 
 import typer
 
-from forebay_models.campaign_cli import Target, budget_seconds, known_fault
+from forebay_models.campaign_cli import (
+    PlantOption,
+    Target,
+    TargetOption,
+    budget_seconds,
+    known_fault,
+)
 from forebay_models.check_cli import JsonOption, SaveOption
 from forebay_models.outcome import Outcome
 from forebay_models.progress import Observer, bar
@@ -18,18 +24,13 @@ HISTORIES = 200
 
 
 def linear(
-    target: Annotated[
-        Target, typer.Option(help="The implementation: local is the buffer on threads.")
-    ] = Target.LOCAL,
+    target: TargetOption = Target.LOCAL,
     budget: Annotated[str, typer.Option(help="How long to go on at most, such as 5m.")] = "5m",
     seed: Annotated[
         int, typer.Option(min=0, help="Of what the threads ask for; who comes first is open.")
     ] = 0,
     histories: Annotated[int, typer.Option(min=1, help="How many are wanted.")] = HISTORIES,
-    plant: Annotated[
-        str | None,
-        typer.Option(help="Plant a fault of this name, which the campaign then has to find."),
-    ] = None,
+    plant: PlantOption = None,
     keep: Annotated[
         Path | None,
         typer.Option(help="Save a history that fails in this file.", dir_okay=False),

@@ -11,7 +11,7 @@ from typing import Annotated, Final
 
 import typer
 
-from forebay_models.campaign_cli import Target, known_fault
+from forebay_models.campaign_cli import Target, TargetOption, known_fault
 from forebay_models.check_cli import JsonOption, SaveOption
 from forebay_models.cover_cli import run_cover
 from forebay_models.outcome import Outcome, Verdict
@@ -27,9 +27,7 @@ def mutants(
     names: Annotated[
         list[str] | None, typer.Argument(help="Faults; every one there is if none.")
     ] = None,
-    target: Annotated[
-        Target, typer.Option(help="The implementation: local is the buffer on threads.")
-    ] = Target.LOCAL,
+    target: TargetOption = Target.LOCAL,
     as_json: JsonOption = False,
     save: SaveOption = None,
 ) -> None:

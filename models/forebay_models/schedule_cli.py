@@ -8,7 +8,13 @@ from typing import Annotated
 import typer
 from forebay_spec.actions import ACTIONS
 
-from forebay_models.campaign_cli import Target, budget_seconds, known_fault
+from forebay_models.campaign_cli import (
+    PlantOption,
+    Target,
+    TargetOption,
+    budget_seconds,
+    known_fault,
+)
 from forebay_models.check_cli import JsonOption, SaveOption, Tier, TierOption
 from forebay_models.outcome import Outcome
 from forebay_models.progress import Observer, bar
@@ -16,9 +22,7 @@ from forebay_models.verdicts import report
 
 
 def schedule(
-    target: Annotated[
-        Target, typer.Option(help="The implementation: local is the buffer on threads.")
-    ] = Target.LOCAL,
+    target: TargetOption = Target.LOCAL,
     tier: TierOption = Tier.QUICK,
     scenario: Annotated[
         list[str] | None, typer.Option(help="A scenario by its name; all of the tier unless given.")
@@ -38,10 +42,7 @@ def schedule(
         str | None, typer.Option(help="End after that time, such as 60s, though some are left.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the random schedules.")] = 0,
-    plant: Annotated[
-        str | None,
-        typer.Option(help="Plant a fault of this name, which the campaign then has to find."),
-    ] = None,
+    plant: PlantOption = None,
     as_json: JsonOption = False,
     save: SaveOption = None,
 ) -> None:

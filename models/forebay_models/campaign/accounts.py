@@ -17,16 +17,18 @@ from forebay_spec.state import State, filling_of, sampleable
 
 from forebay_models.adapters.adapter import INTERRUPTED, Observation
 
-_UNSERVED: Final[Mapping[Verdict, str]] = {
+UNSERVED: Final[Mapping[Verdict, str]] = {
     Verdict.SHUT_DOWN: "refusals",
     Verdict.MUTUAL_WAIT: "refusals",
     Verdict.CANCELLED: "cancellations",
     Verdict.TIMEOUT: "timeouts",
 }
+"""The counter of each outcome of a call that was not served, by the names of `BufferStats`."""
+
 _COUNTED: Final = ("admitted", "delivered", "returned", "spent", "dropped")
 _ZEROS: Final[Mapping[str, int]] = {
     "blocked_calls": 0,
-    **dict.fromkeys(_UNSERVED.values(), 0),
+    **dict.fromkeys(UNSERVED.values(), 0),
     **{f"{name}{suffix}": 0 for name in _COUNTED for suffix in ("", "_batches")},
 }
 KEPT: Final = 20_000
@@ -61,8 +63,8 @@ class Accounts:
         if len(after.tickets) > len(before.tickets):
             self._counts["blocked_calls"] += 1
         verdict = seen.verdict
-        if verdict is not None and verdict in _UNSERVED and manner != INTERRUPTED:
-            self._counts[_UNSERVED[verdict]] += 1
+        if verdict is not None and verdict in UNSERVED and manner != INTERRUPTED:
+            self._counts[UNSERVED[verdict]] += 1
         return []
 
     def check(self, state: State, counts: Mapping[str, int]) -> list[str]:

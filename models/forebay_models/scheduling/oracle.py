@@ -16,16 +16,11 @@ from forebay_spec.kernel import Phase, Verdict
 from forebay_spec.state import State, Ticket, TicketKind, filling_of, ticket_of
 
 from forebay_models.adapters.abstraction import ENDS
+from forebay_models.campaign.accounts import UNSERVED
 from forebay_models.scheduling.scenario import Op, Scenario
 from forebay_models.scheduling.stage import Failure
 
 _KINDS: Final[Mapping[str, TicketKind]] = {"extend": "write", "sample": "plain", "lease": "lease"}
-_UNSERVED: Final[Mapping[Verdict, str]] = {
-    Verdict.SHUT_DOWN: "refusals",
-    Verdict.MUTUAL_WAIT: "refusals",
-    Verdict.CANCELLED: "cancellations",
-    Verdict.TIMEOUT: "timeouts",
-}
 COUNTED: Final = (
     *("admitted", "delivered", "returned", "dropped", "blocked_calls"),
     *("refusals", "cancellations", "timeouts"),
@@ -325,7 +320,7 @@ class Oracle:
         before, self.state = self.state, after
         if step.found is not None and step.found is not Verdict.WAIT:
             its.found = step.found
-            self.counts[_UNSERVED.get(step.found, "")] += 1
+            self.counts[UNSERVED.get(step.found, "")] += 1
         if step.label is None or not taken:
             return
         its.ended = its.ended or step.last
