@@ -20,6 +20,8 @@ from forebay._errors import (
 from forebay._layout import Limits
 from forebay._lease import Lease
 from forebay._list_storage import ListStorage
+from forebay._producer import Producer
+from forebay._shared_storage import SharedStorage
 from forebay._stats import BufferStats
 from forebay._storage import Storage
 from forebay._tensor_storage import TensorStorage
@@ -40,8 +42,10 @@ __all__ = [
     "ListStorage",
     "MutualWait",
     "PeerLost",
+    "Producer",
     "RecordMismatch",
     "SampleTimeout",
+    "SharedStorage",
     "ShutDown",
     "Storage",
     "TensorStorage",

@@ -14,13 +14,14 @@ from typing import Final, TypeVar
 from forebay_spec.kernel import Closing, Verdict
 
 from forebay import _layout as at
-from forebay._calls import BATCH, WATCHING, Call
+from forebay._calls import BATCH, Call
 from forebay._layout import NONE
 from forebay._ledger import Ledger
 from forebay._monitor import Monitor, section_of
 from forebay._outcomes import calls_limit, error_for, held_limit
+from forebay._peers import NoPeers, Peers
 from forebay._rules import Rules
-from forebay._stores import commit
+from forebay._threads import actor_of
 from forebay._tickets import Kind
 
 T = TypeVar("T")
@@ -51,12 +52,32 @@ _COUNTERS: Final = {
 class Actions:
     """What can happen to a ledger, each time as one step."""
 
-    def __init__(self, ledger: Ledger, monitor: Monitor) -> None:
+    def __init__(self, ledger: Ledger, monitor: Monitor, peers: Peers | None = None) -> None:
         self.ledger = ledger
+        self.peers: Peers = peers or NoPeers()
+        self.use(monitor)
+
+    def use(self, monitor: Monitor) -> None:
+        """Wait with this monitor from now on; before the first call."""
         self.monitor = monitor
         self.section = section_of(monitor)
-        self.rules = Rules(ledger, monitor.clock)
-        self.failure: BaseException | None = None
+        self.rules = Rules(self.ledger, monitor.clock)
+
+    @property
+    def failure(self) -> BaseException | None:
+        """The error that the buffer has failed with, if it has."""
+        return self.peers.failure()
+
+    def actor(self, number: int) -> int:
+        """Return the actor for a thread or a task of this process, which takes part from now on.
+
+        Raises:
+            LimitReached: as many processes as there may be take part already.
+        """
+        if not self.peers.enlisted:
+            with self.section:
+                self.peers.enlist()
+        return actor_of(self.peers.participant(), number)
 
     def arrive(self, call: Call) -> Verdict:
         """Arrive: a writer is admitted, lines up, or is told why not."""
@@ -69,7 +90,7 @@ class Actions:
     def look_again(self, call: Call) -> Verdict:
         """Admit, Draw, Expire, Cancel or Refuse a waiting call, or leave it waiting."""
         with self.section:
-            call.verdict = verdict = self.rules.verdict(call)
+            call.verdict = verdict = self._decide(call)
             if verdict is Verdict.WAIT:
                 return verdict
             if verdict is Verdict.SERVE:
@@ -119,9 +140,10 @@ class Actions:
     def close(self, mode: Closing, failure: BaseException | None = None) -> None:
         """Close: to draining or stopped; with a failure, all calls raise it from now on."""
         with self.section:
+            noted = 0
             if failure is not None and self.failure is None:
-                self.failure = failure
-            self.ledger.close(mode)
+                noted = self.peers.note(failure)
+            self.ledger.close(mode, noted)
             others = self.anybody_waits()
         self.hand_on(others)
 
@@ -158,14 +180,33 @@ class Actions:
     def watch(self, call: Call) -> Verdict:
         """Look on without a ticket; the call counts as an observer from now on."""
         with self.section:
-            self._set_watching(call, 1)
+            self.ledger.attendance.watch(call, 1)
             call.verdict = verdict = self.rules.observed(call)
+            if verdict is Verdict.WAIT and self.peers.due() and self.peers.recover():
+                call.verdict = verdict = self.rules.observed(call)
         return verdict
 
     def stop_watching(self, call: Call) -> None:
         """Stop counting an observer."""
         with self.section:
-            self._set_watching(call, 0)
+            self.ledger.attendance.watch(call, 0)
+
+    def new_token(self) -> int | None:
+        """Take a row for a cancel token, or return None when all are taken."""
+        with self.section:
+            return self.ledger.tokens.new(self.peers.participant())
+
+    def register_producer(self) -> None:
+        """Count one registered producer of this process more."""
+        with self.section:
+            self.ledger.attendance.register(self.peers.participant())
+
+    def unregister_producer(self, failed: bool) -> None:
+        """Count one registered producer of this process fewer; readers may have to be told."""
+        with self.section:
+            self.ledger.attendance.unregister(self.peers.participant(), failed)
+            others = self.anybody_waits()
+        self.hand_on(others)
 
     def look(self, take: Callable[[], T]) -> T:
         """Return what `take` reads of the ledger, at one moment."""
@@ -187,7 +228,7 @@ class Actions:
 
     def _first(self, call: Call) -> Verdict:
         with self.section:
-            call.verdict = verdict = self.rules.verdict(call)
+            call.verdict = verdict = self._decide(call)
             if verdict is Verdict.SERVE:
                 self._check_calls()
                 self._serve(call)
@@ -200,6 +241,18 @@ class Actions:
             # Its arrival may be what makes others wait for ever; the victim has to look again.
             stuck = self.rules.mutual() is not None
         self.hand_on(stuck)
+        return verdict
+
+    def _decide(self, call: Call) -> Verdict:
+        """Decide about a call; the dead are looked for when it is time, and before a mutual wait.
+
+        That others wait for a dead one is no reason to give up.
+        """
+        verdict = self.rules.verdict(call)
+        if verdict is Verdict.SERVE:
+            return verdict
+        if (verdict is Verdict.MUTUAL_WAIT or self.peers.due()) and self.peers.recover():
+            return self.rules.verdict(call)
         return verdict
 
     def _serve(self, call: Call) -> None:
@@ -217,7 +270,7 @@ class Actions:
     def _end(self, call: Call, end: Callable[[Call], None]) -> bool:
         """Take the last action of a call that has a batch; False if it has none."""
         with self.section:
-            if call.places[BATCH] == NONE:
+            if call.places[BATCH] == NONE or call.life != self.peers.life:
                 return False
             end(call)
             others = self.anybody_waits()
@@ -233,16 +286,20 @@ class Actions:
     def _check_calls(self) -> None:
         """Make sure that there is a row for one call more, as a ticket now and as a batch later."""
         ledger = self.ledger
-        if ledger.queue.count() + ledger.batches.count() >= ledger.limits.calls:
+
+        def full() -> bool:
+            return ledger.queue.count() + ledger.batches.count() >= ledger.limits.calls
+
+        if full() and (not self.peers.recover() or full()):
             raise calls_limit(ledger)
 
     def _check_held(self, rows: int) -> None:
         """Make sure that the pool takes a batch of `rows`."""
         ledger, limit = self.ledger, self.ledger.layout.held
-        if ledger.cells[at.POOL_TOP] + rows > limit and ledger.batches.used() + rows > limit:
-            raise held_limit(ledger)
 
-    def _set_watching(self, call: Call, to: int) -> None:
-        cells = self.ledger.cells
-        observers = cells[at.OBSERVERS] + to - call.places[WATCHING]
-        commit([(cells, at.OBSERVERS, observers), (call.places, WATCHING, to)])
+        def full() -> bool:
+            top = ledger.cells[at.POOL_TOP] + rows
+            return top > limit and ledger.batches.used() + rows > limit
+
+        if full() and (not self.peers.recover() or full()):
+            raise held_limit(ledger)

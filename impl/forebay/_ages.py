@@ -25,7 +25,7 @@ from forebay._layout import (
     SAMPLEABLE,
     Layout,
 )
-from forebay._stores import Flags, Ints, Store, commit, ring_stores, ring_window, tally
+from forebay._stores import Flags, Ints, Store, ring_stores, ring_window, tally
 
 IN_BACK = -1
 """The entry of a record in `back`; positions in `order` are positive, 0 means in neither."""
@@ -35,6 +35,7 @@ class AgeOrder:
     """Sampleable records, oldest first."""
 
     def __init__(self, layout: Layout) -> None:
+        self._commit = layout.commit
         self._cells = layout.cells
         self._order = layout.order
         self._back = layout.back
@@ -171,7 +172,7 @@ class AgeOrder:
         head = cells[AGE_HEAD]
         keep = ring_window(self._order, head, width)[self._valid(width)]
         start = head + width - len(keep)
-        commit(
+        self._commit(
             [
                 *ring_stores(self._order, start, keep),
                 (self._entry, keep, np.arange(start, head + width)),

@@ -71,4 +71,9 @@ def tensor_of(array: Array, dtype: torch.dtype) -> torch.Tensor:
 
 def empty_array(shape: tuple[int, ...], dtype: torch.dtype) -> Array:
     """Return a new array that holds elements of a dtype; untouched pages cost no memory."""
-    return np.zeros(shape, dtype=_NUMPY[stand_in(dtype) or dtype])
+    return np.zeros(shape, dtype=array_dtype(dtype))
+
+
+def array_dtype(dtype: torch.dtype) -> np.dtype[Any]:
+    """Return the dtype of the arrays that hold elements of a dtype."""
+    return _NUMPY[stand_in(dtype) or dtype]

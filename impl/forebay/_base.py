@@ -18,12 +18,13 @@ from forebay._layout import MOST_USES, Limits
 from forebay._ledger import Ledger
 from forebay._monitor import Monitor, ThreadMonitor
 from forebay._one_process import OneProcess, bind_to_process
+from forebay._producer import Producer
+from forebay._shared_core import Plan, make_core
 from forebay._sizes import SizeWatch
 from forebay._stats import BufferStats, take_stats
 from forebay._storage import Storage
-from forebay._threads import thread_number
 from forebay._tickets import NO_TOKEN, Kind
-from forebay._tokens import CancelToken, Tokens
+from forebay._tokens import CancelToken, new_token
 from forebay._trace import NO_TRACE, Trace
 from forebay._transforms import Transform, Transforms
 from forebay._validate import (
@@ -71,8 +72,8 @@ class BufferBase(OneProcess):
     ) -> None:
         if not all(hasattr(storage, name) for name in ("capacity", "check", "write", "read")):
             raise TypeError(
-                f"a buffer keeps its records in a storage, such as TensorStorage(capacity) or "
-                f"ListStorage(capacity), got {storage!r}"
+                f"a buffer keeps its records in a storage, such as TensorStorage(capacity), "
+                f"SharedStorage(capacity, example=record) or ListStorage(capacity), got {storage!r}"
             )
         capacity = whole_number("the storage's capacity", storage.capacity, 1)
         if consume_after_n_samples is None:
@@ -96,17 +97,20 @@ class BufferBase(OneProcess):
         if limits is not None and not isinstance(limits, Limits):
             raise TypeError(f"limits must be a Limits or None, got {limits!r}")
         dim_extend = whole_number("dim_extend", dim_extend, 0)
-        ledger = Ledger(
-            capacity,
-            uses,
-            fifo=order == "fifo",
-            key=(words[0], words[1]),
-            limits=limits,
-            trace=NO_TRACE if trace is None else trace.begin(capacity, uses, order),
-        )
-        self._core = Core(ledger, monitor or ThreadMonitor(), stall)
-        bind_to_process(self._core)
-        self._tokens = Tokens(self._core)
+        limits = limits or Limits()
+        key = (words[0], words[1])
+        if getattr(storage, "shared", False):
+            if trace is not None:
+                raise NotImplementedError(
+                    "a trace is of one process; trace a buffer over TensorStorage instead"
+                )
+            plan = Plan(capacity, uses, order == "fifo", limits, stall)
+            self._core: Core = make_core(plan, key, monitor)
+        else:
+            told = NO_TRACE if trace is None else trace.begin(capacity, uses, order)
+            ledger = Ledger(capacity, uses, order == "fifo", key, limits, told)
+            self._core = Core(ledger, monitor or ThreadMonitor(), stall)
+            bind_to_process(self._core)
         self._sizes = SizeWatch(capacity, uses)
         self._storage = storage
         self._batch_size = batch_size
@@ -134,7 +138,15 @@ class BufferBase(OneProcess):
         Raises:
             LimitReached: there are as many tokens as the limits allow.
         """
-        return self._tokens.new()
+        return new_token(self._core)
+
+    def producer(self) -> Producer:
+        """Return a promise to write: `with buffer.producer():` around whatever writes.
+
+        When somebody has promised and all who have are gone, readers get what is left and are then
+        told so, by `ShutDown` or, if one of them died or failed, by `PeerLost`, instead of waiting.
+        """
+        return Producer(self._core)
 
     def empty(self, empty_write_count: bool = True) -> None:
         """Drop all records; those that a reader holds are its own still, but never come back.
@@ -188,18 +200,22 @@ class BufferBase(OneProcess):
     @property
     def shared(self) -> bool:
         """Whether other processes can use the buffer."""
-        return False
+        return self._core.peers.shared
+
+    def _travels(self) -> bool:
+        return self.shared
 
     def share(self) -> None:
-        """Refuse to make the buffer usable by other processes, which its storage decides.
+        """Do nothing if other processes can use the buffer, which its storage decides.
 
         Raises:
-            NotImplementedError: always, since a buffer over this storage lives in one process.
+            NotImplementedError: they cannot.
         """
-        raise NotImplementedError(
-            f"a buffer over {type(self._storage).__name__} lives in one process; buffers over a "
-            f"SharedStorage, for several processes, are not built yet"
-        )
+        if not self.shared:
+            raise NotImplementedError(
+                f"a buffer over {type(self._storage).__name__} lives in one process; make it over "
+                f"SharedStorage(capacity, example=record) to use it in several"
+            )
 
     def append_transform(self, transform: Transform, *, invert: bool = False) -> None:
         """Add a transform behind those that samples go through.
@@ -233,7 +249,8 @@ class BufferBase(OneProcess):
         now = core.monitor.clock()
         return Call(
             kind=kind,
-            actor=thread_number() if actor is None else actor,
+            actor=core.thread_actor() if actor is None else actor,
+            life=core.peers.life,
             n=n,
             m=m,
             since=now,

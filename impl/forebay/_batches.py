@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from forebay._layout import BATCHES, FREE_BATCH, LEASES, NEXT_BATCH, NONE, POOL_TOP, Layout
-from forebay._stores import Ints, Store, commit
+from forebay._stores import Ints, Store
+from forebay._threads import owned_by
 from forebay._tickets import Kind
 
 _NUMBER, _ACTOR, _KIND, _STATE, _OFFSET, _COUNT, _NEXT = range(7)
@@ -41,15 +42,32 @@ class Batches:
     """The table of batches; methods that return stores change nothing themselves."""
 
     def __init__(self, layout: Layout) -> None:
+        self._commit = layout.commit
         self._cells = layout.cells
         self._table = layout.batches
         self._starts = [layout.batch_base + field * layout.calls for field in range(7)]
         self._slots = layout.pool_slots
         self._stamps = layout.pool_stamps
-        self._table[_NEXT] = range(1, layout.calls + 1)
+
+    def prepare_table(self) -> None:
+        """Make all rows free; once, in memory full of zeros."""
+        self._table[_NEXT, :-1] = range(1, self._table.shape[1])
         self._table[_NEXT, -1] = NONE
         self._cells[FREE_BATCH] = 0
         self._cells[NEXT_BATCH] = 1
+
+    def view(self, row: int) -> HoldView:
+        """Return one batch, which may be one that is being filled."""
+        number, actor, kind, state = self._table[:_OFFSET, row].tolist()
+        slots, stamps = self.slots(row).tolist(), self.stamps(row).tolist()
+        return HoldView(actor, Kind(kind), slots, stamps, HoldState(state), number)
+
+    def rows_of(self, participant: int) -> list[int]:
+        """Return the rows of all batches of a participant, oldest first."""
+        table = self._table
+        rows = np.flatnonzero((table[_NUMBER] > 0) & owned_by(table[_ACTOR], participant))
+        ordered: list[int] = rows[np.argsort(table[_NUMBER, rows])].tolist()
+        return ordered
 
     def count(self) -> int:
         """Return how many batches are being filled or held."""
@@ -205,7 +223,7 @@ class Batches:
         top = int(ends[-1]) if len(ends) else 0
         starts = ends - counts
         cells = np.arange(top) + np.repeat(table[_OFFSET, rows] - starts, counts)
-        commit(
+        self._commit(
             [
                 (self._slots, slice(0, top), self._slots[cells]),
                 (self._stamps, slice(0, top), self._stamps[cells]),

@@ -51,6 +51,7 @@ class Call:
         blocked: how many slots its own leases keep from it.
         verdict: what its last look at the ledger came to.
         own_flag: what a trace calls its own flag, once it is `stopped`.
+        life: the life of its process in which it was made; a forked child has another one.
     """
 
     kind: Kind
@@ -71,6 +72,7 @@ class Call:
     blocked: int = 0
     verdict: Verdict = Verdict.WAIT
     own_flag: str | None = None
+    life: int = 0
 
 
 _NO_SLOTS: Ints = np.empty(0, dtype=np.int64)

@@ -8,6 +8,7 @@ A call that ends with an exception, of whatever kind and wherever, is settled: i
 its slots are given back, and the wake-up that it may have been meant to hand on is handed on.
 """
 
+import _thread
 import itertools
 import logging
 from collections import deque
@@ -24,7 +25,9 @@ from forebay._layout import NONE
 from forebay._ledger import Ledger
 from forebay._monitor import Monitor
 from forebay._outcomes import wanted
+from forebay._peers import Peers
 from forebay._stores import Ints
+from forebay._threads import thread_number
 from forebay._tickets import Kind
 
 T = TypeVar("T")
@@ -45,6 +48,7 @@ class Core(Actions):
         ledger: the state.
         monitor: the critical section, the waiting and the clock.
         stall_warning: seconds after which a waiting call is reported once, or None for never.
+        peers: who else takes part; nobody unless given.
 
     Attributes:
         forked: this is a forked child's copy, whose calls are refused.
@@ -53,9 +57,13 @@ class Core(Actions):
     forked = False
 
     def __init__(
-        self, ledger: Ledger, monitor: Monitor, stall_warning: float | None = None
+        self,
+        ledger: Ledger,
+        monitor: Monitor,
+        stall_warning: float | None = None,
+        peers: Peers | None = None,
     ) -> None:
-        super().__init__(ledger, monitor)
+        super().__init__(ledger, monitor, peers)
         self._stall_warning = stall_warning
         self._orphans: deque[Call] = deque()
         self._closings: deque[tuple[Closing, BaseException | None]] = deque()
@@ -118,8 +126,11 @@ class Core(Actions):
         """Give back whatever a call still has; afterwards it has nothing.
 
         An exception on the way makes it start again: the one that ended the call is already on its
-        way to the caller, and what was settled before is not settled twice.
+        way to the caller, and what was settled before is not settled twice. A forked child that
+        comes out of its parent's call has nothing to settle.
         """
+        if call.life != self.peers.life:
+            return
         for _ in range(SETTLING):
             with suppress(BaseException):
                 if call.places[WATCHING]:
@@ -173,7 +184,7 @@ class Core(Actions):
         """
         if inside_action():
             self._closings.append((mode, failure))
-            self.monitor.wake()
+            self._reclaim_soon()
         else:
             super().close(mode, failure)
 
@@ -191,7 +202,7 @@ class Core(Actions):
         Every call looks for such batches before it begins, and those that sleep are woken.
         """
         self._orphans.append(call)
-        self.monitor.wake()
+        self._reclaim_soon()
 
     def reclaim(self) -> None:
         """Do what finalisers and signal handlers have left to be done."""
@@ -208,9 +219,23 @@ class Core(Actions):
                 super().close(*closing)
                 self._closings.remove(closing)
 
+    def _reclaim_soon(self) -> None:
+        """Let somebody do what was left: whoever waits here, or else a thread of its own.
+
+        Those who wait in other processes cannot do it, and this one may never call again.
+        """
+        self.monitor.wake()
+        if self.peers.shared:
+            with suppress(RuntimeError):  # the process ends, and so do its batches
+                _thread.start_new_thread(self.reclaim, ())
+
+    def thread_actor(self) -> int:
+        """Return the actor for the calling thread."""
+        return self.actor(thread_number())
+
     def task_actor(self) -> int:
         """Return a new actor for a call that belongs to no thread; those of threads are >= 0."""
-        return next(self._task_actors)
+        return self.actor(next(self._task_actors))
 
     def _await(self, call: Call, label: str) -> None:
         """Bring a call from its arrival to where it is served, or raise."""

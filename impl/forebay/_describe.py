@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from forebay import _layout as at
 from forebay._batches import HoldView
-from forebay._threads import thread_name
+from forebay._threads import number_in_process, thread_name
 from forebay._tickets import Kind, TicketView
 
 if TYPE_CHECKING:
@@ -29,7 +29,12 @@ def describe(core: "Core") -> str:
     )
 
     def name(actor: int) -> str:
-        return "a task" if actor < 0 else thread_name(actor)
+        process = core.peers.elsewhere(actor)
+        number = number_in_process(actor)
+        if process is not None:
+            who = "a task" if number < 0 else f"thread {number}"
+            return f"{who} of process {process}"
+        return "a task" if number < 0 else thread_name(number)
 
     lines = [
         f"buffer of {ledger.capacity} records, {closing.name.lower()}: {free} free, "

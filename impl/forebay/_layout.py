@@ -1,18 +1,19 @@
 """Where everything is in the ledger: one flat block of 64-bit integers.
 
-The block is private memory for threads and may be one shared mapping for processes; nothing about a
-buffer's state is kept anywhere else. Scalars are read and stored through a memoryview, which gives
-plain Python integers without numpy's cost for single cells; arrays are numpy views of the same
-memory.
+The block is private memory for threads and a part of one shared mapping for processes; nothing
+about a buffer's state is kept anywhere else. Scalars are read and stored through a memoryview,
+which gives plain Python integers without numpy's cost for single cells; arrays are numpy views of
+the same memory.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Final
 
 import numpy as np
 
 from forebay._errors import reserving
-from forebay._stores import Ints
+from forebay._stores import Ints, Store, commit
 
 _scalars = iter(range(64))
 
@@ -71,7 +72,15 @@ RECOVERIES: Final = next(_scalars)
 ADVISORY_CALLS: Final = next(_scalars)
 LAST_DELIVERY: Final = next(_scalars)
 
+PRODUCERS: Final = next(_scalars)
+REGISTERED: Final = next(_scalars)
+LOST_PRODUCERS: Final = next(_scalars)
+FAILURE: Final = next(_scalars)
+LAST_LOOK: Final = next(_scalars)
+JOURNALED: Final = next(_scalars)
+
 SCALARS: Final = 64
+PARTICIPANT_FIELDS: Final = 2
 TICKET_FIELDS: Final = 8
 BATCH_FIELDS: Final = 7
 NONE: Final = -1
@@ -96,11 +105,13 @@ class Limits:
         held: pairs of a batch and a record in it, over all batches that are being filled or held;
             0 means the capacity times `consume_after_n_samples`, more than which cannot occur, but
             not more than `HELD_SHARE` times the capacity.
+        participants: processes that use a shared buffer at one time.
     """
 
     calls: int = 1024
     tokens: int = 1024
     held: int = 0
+    participants: int = 256
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -112,32 +123,68 @@ class Limits:
                 raise ValueError(f"the limit {field.name} must be at least {least}, got {value}")
 
 
-class Layout:
-    """The named views of one block."""
+def sizes_of(
+    capacity: int, uses_per_record: int, limits: Limits, participants: int
+) -> dict[str, int]:
+    """Return how many integers each part of a ledger takes, in the order in which they lie."""
+    held = held_limit(capacity, uses_per_record, limits)
+    return {
+        "scalars": SCALARS,
+        "participants": PARTICIPANT_FIELDS * participants,
+        "counted": participants,
+        "observers": participants,
+        "producers": participants,
+        "tickets": TICKET_FIELDS * limits.calls,
+        "batches": BATCH_FIELDS * limits.calls,
+        "tokens": limits.tokens,
+        "token_owners": limits.tokens,
+        "phase": capacity,
+        "uses": capacity,
+        "pins": capacity,
+        "stamp": capacity,
+        "entry": capacity,
+        "free": capacity,
+        "order": 2 * capacity,
+        "back": capacity,
+        "pool_slots": 2 * held,
+        "pool_stamps": 2 * held,
+    }
 
-    def __init__(self, capacity: int, uses_per_record: int, limits: Limits) -> None:
-        held = limits.held or capacity * min(uses_per_record, HELD_SHARE)
-        held = max(held, capacity)
-        calls, tokens = limits.calls, limits.tokens
-        sizes = {
-            "scalars": SCALARS,
-            "tickets": TICKET_FIELDS * calls,
-            "batches": BATCH_FIELDS * calls,
-            "tokens": tokens,
-            "phase": capacity,
-            "uses": capacity,
-            "pins": capacity,
-            "stamp": capacity,
-            "entry": capacity,
-            "free": capacity,
-            "order": 2 * capacity,
-            "back": capacity,
-            "pool_slots": 2 * held,
-            "pool_stamps": 2 * held,
-        }
-        with reserving(f"a capacity of {capacity} records with {limits}"):
-            self.block: Ints = np.zeros(sum(sizes.values()), dtype=np.int64)
-        self.cells = self.block.data
+
+def held_limit(capacity: int, uses_per_record: int, limits: Limits) -> int:
+    """Return how many pairs of a batch and a record in it there may be."""
+    return max(capacity, limits.held or capacity * min(uses_per_record, HELD_SHARE))
+
+
+class Layout:
+    """The named views of one block.
+
+    Args:
+        capacity: the number of slots.
+        uses_per_record: how often a record is drawn before it is spent.
+        limits: how large the tables are.
+        participants: how many processes there may be.
+        block: the memory, int64 of as many numbers as `sizes_of` says; else private zeros.
+
+    Attributes:
+        commit: carries out the stores of one action, as one step.
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        uses_per_record: int,
+        limits: Limits,
+        participants: int = 1,
+        block: Ints | None = None,
+    ) -> None:
+        sizes = sizes_of(capacity, uses_per_record, limits, participants)
+        if block is None:
+            with reserving(f"a capacity of {capacity} records with {limits}"):
+                block = np.zeros(sum(sizes.values()), dtype=np.int64)
+        self.block = memory = block
+        self.cells = block.data
+        self.commit: Callable[[list[Store]], None] = commit
         starts: dict[str, int] = {}
         at = 0
         for name, size in sizes.items():
@@ -145,16 +192,22 @@ class Layout:
             at += size
 
         def view(name: str) -> Ints:
-            return self.block[starts[name] : starts[name] + sizes[name]]
+            return memory[starts[name] : starts[name] + sizes[name]]
 
-        self.calls = calls
-        self.held = held
+        self.calls = limits.calls
+        self.held = held_limit(capacity, uses_per_record, limits)
+        self.participant_base = starts["participants"]
+        self.counted_base = starts["counted"]
+        self.observer_base = starts["observers"]
+        self.producer_base = starts["producers"]
         self.ticket_base = starts["tickets"]
         self.batch_base = starts["batches"]
         self.token_base = starts["tokens"]
+        self.participants = view("participants")
         self.tokens = view("tokens")
-        self.tickets = view("tickets").reshape(TICKET_FIELDS, calls)
-        self.batches = view("batches").reshape(BATCH_FIELDS, calls)
+        self.token_owners = view("token_owners")
+        self.tickets = view("tickets").reshape(TICKET_FIELDS, limits.calls)
+        self.batches = view("batches").reshape(BATCH_FIELDS, limits.calls)
         self.phase = view("phase")
         self.uses = view("uses")
         self.pins = view("pins")

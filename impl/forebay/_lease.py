@@ -42,7 +42,11 @@ class Lease(OneProcess, Generic[B]):
     @property
     def active(self) -> bool:
         """Whether the lease was neither committed nor released so far; never in a forked child."""
-        return self._call.places[BATCH] != NONE and not self._core.forked
+        return self._call.places[BATCH] != NONE and not self._elsewhere
+
+    @property
+    def _elsewhere(self) -> bool:
+        return self._core.forked or self._call.life != self._core.peers.life
 
     def commit(self) -> None:
         """Consume the records.
@@ -52,7 +56,7 @@ class Lease(OneProcess, Generic[B]):
         """
         self._core.monitor.point("committing")
         if not self._core.deliver(self._call):
-            raise _ended()
+            raise self._over()
 
     def release(self) -> None:
         """Give the records back, as if they had not been drawn.
@@ -62,11 +66,19 @@ class Lease(OneProcess, Generic[B]):
         """
         self._core.monitor.point("releasing")
         if not self._core.give_back(self._call):
-            raise _ended()
+            raise self._over()
+
+    def _over(self) -> RuntimeError:
+        """Return the error of a lease that is not active."""
+        if self._core.forked:
+            return elsewhere()
+        if self._elsewhere:
+            return RuntimeError("the lease belongs to the process that this one was forked off")
+        return RuntimeError("the lease has ended already; commit or release it once")
 
     def __enter__(self) -> B:
         if not self.active:
-            raise elsewhere() if self._core.forked else _ended()
+            raise self._over()
         return self.batch
 
     def __exit__(
@@ -100,10 +112,6 @@ class Lease(OneProcess, Generic[B]):
                 stacklevel=2,
                 source=self,
             )
-
-
-def _ended() -> RuntimeError:
-    return RuntimeError("the lease has ended already; commit or release it once")
 
 
 def as_index(slots: Ints) -> torch.Tensor:

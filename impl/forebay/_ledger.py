@@ -14,6 +14,7 @@ from forebay_spec.kernel import Closing, Phase, batch_rows, close_to
 
 from forebay import _layout as at
 from forebay._ages import AgeOrder
+from forebay._attendance import Attendance
 from forebay._bag import Bag
 from forebay._batches import Batches, HoldState, HoldView
 from forebay._calls import BATCH, TICKET, Call
@@ -22,6 +23,7 @@ from forebay._layout import NONE, Layout, Limits
 from forebay._rows import DROPPED, LIVE, are_sampleable, become_free, returned_stamps
 from forebay._stores import Flags, Ints, Store, commit, tally
 from forebay._tickets import STOPPED, Kind, Tickets, TicketView
+from forebay._token_rows import TokenRows
 from forebay._trace import DONE, INTERRUPTED, NO_TRACE, Tracer
 
 CLOSINGS: Final = tuple(Closing)
@@ -39,6 +41,8 @@ class Ledger:
         key: the two words that seed the generator.
         limits: how large the tables are.
         trace: where the actions are written down.
+        layout: where the ledger lies, if not in memory of its own.
+        prepared: that memory has a ledger of the same sizes already.
     """
 
     def __init__(
@@ -49,23 +53,36 @@ class Ledger:
         key: tuple[int, int] = (0, 0),
         limits: Limits | None = None,
         trace: Tracer = NO_TRACE,
+        layout: Layout | None = None,
+        prepared: bool = False,
     ) -> None:
         self.trace = trace
         self.limits = limits or Limits()
-        self.layout = layout = Layout(capacity, uses_per_record, self.limits)
-        self.cells = cells = layout.cells
-        cells[at.CAPACITY] = capacity
-        cells[at.USES_PER_RECORD] = uses_per_record
-        cells[at.FRESH] = capacity
-        cells[at.AGE_HEAD] = cells[at.AGE_TAIL] = cells[at.NEXT_STAMP] = 1
-        cells[at.KEY_LOW], cells[at.KEY_HIGH] = np.array(key, np.uint64).view(np.int64).tolist()
-        cells[at.LAST_DELIVERY] = NONE
+        self.layout = layout = layout or Layout(capacity, uses_per_record, self.limits)
+        self.cells = layout.cells
+        self._commit = layout.commit
         self.phase, self.uses, self.pins = layout.phase, layout.uses, layout.pins
         self.stamp = layout.stamp
         self.free = FreeOrder(layout)
         self.order = AgeOrder(layout) if fifo else Bag(layout)
         self.queue = Tickets(layout)
         self.batches = Batches(layout)
+        self.tokens = TokenRows(layout, trace)
+        self.attendance = Attendance(layout)
+        if not prepared:
+            self._prepare(capacity, uses_per_record, key)
+
+    def _prepare(self, capacity: int, uses_per_record: int, key: tuple[int, int]) -> None:
+        """Make memory full of zeros a ledger."""
+        cells = self.cells
+        cells[at.CAPACITY] = capacity
+        cells[at.USES_PER_RECORD] = uses_per_record
+        cells[at.FRESH] = capacity
+        cells[at.AGE_HEAD] = cells[at.AGE_TAIL] = cells[at.NEXT_STAMP] = 1
+        cells[at.KEY_LOW], cells[at.KEY_HIGH] = np.array(key, np.uint64).view(np.int64).tolist()
+        cells[at.LAST_DELIVERY] = NONE
+        self.queue.prepare_table()
+        self.batches.prepare_table()
 
     @property
     def capacity(self) -> int:
@@ -81,6 +98,12 @@ class Ledger:
     def closing(self) -> Closing:
         """How far the buffer is closed."""
         return CLOSINGS[self.cells[at.CLOSING]]
+
+    @property
+    def closing_for_readers(self) -> Closing:
+        """How far the buffer is closed to readers: draining, too, when all producers are gone."""
+        closing = self.closing
+        return close_to(closing, Closing.DRAINING) if self.attendance.deserted() else closing
 
     @property
     def sampleable(self) -> int:
@@ -105,7 +128,7 @@ class Ledger:
         """Append the call's ticket."""
         row, stores = self.queue.join(call.kind, call.actor, call.n, call.m, call.token)
         blocked = self.cells[at.BLOCKED_CALLS] + 1
-        commit(
+        self._commit(
             [
                 *stores,
                 (self.cells, at.BLOCKED_CALLS, blocked),
@@ -117,7 +140,7 @@ class Ledger:
     def refuse(self, call: Call, counter: int) -> None:
         """Arrive, Ask: count a call that ends without having waited, by `call.verdict`."""
         told = self.trace.ended(call, self.flagged(call.token))
-        commit([(self.cells, counter, self.cells[counter] + 1), *told])
+        self._commit([(self.cells, counter, self.cells[counter] + 1), *told])
 
     def leave(self, call: Call, counter: int | None = None) -> None:
         """Expire, Cancel, Refuse: remove the call's ticket, if it has one, and count why.
@@ -132,7 +155,7 @@ class Ledger:
             stores += self.trace.ended(call, self.flagged(token))
         elif stores:
             stores += self.trace.acts("Expire", call, INTERRUPTED)
-        commit(stores)
+        self._commit(stores)
 
     def admit(self, call: Call) -> None:
         """Admit: the first free slots become the call's, to be filled."""
@@ -140,7 +163,7 @@ class Ledger:
         self.batches.prepare(call.n)
         call.slots = slots = self.free.first(call.n)
         row, opening = self.batches.open(Kind.WRITE, call.actor, slots, 0)
-        commit(
+        self._commit(
             [
                 *self._leaving(call),
                 *self.free.take(call.n),
@@ -156,7 +179,7 @@ class Ledger:
         """Publish: the call's slots become live, all at once, at the tail."""
         cells, slots, n = self.cells, call.slots, len(call.slots)
         self.order.prepare(n)
-        commit(
+        self._commit(
             [
                 (self.phase, slots, LIVE),
                 *self.order.append(slots),
@@ -172,7 +195,7 @@ class Ledger:
     def abandon(self, call: Call) -> None:
         """Abandon: the call's slots go back to the front of the free order."""
         cells, slots = self.cells, call.slots
-        commit(
+        self._commit(
             [
                 (self.phase, slots, FREE),
                 *self.free.put_back(slots),
@@ -192,7 +215,7 @@ class Ledger:
         uses, pins = self.uses[slots] + 1, self.pins[slots]
         spent = ~are_sampleable(self.phase[slots], uses, self.uses_per_record)
         row, opening = self.batches.open(call.kind, call.actor, slots, self.stamp[slots])
-        commit(
+        self._commit(
             [
                 *self._leaving(call),
                 (self.uses, slots, uses),
@@ -222,7 +245,7 @@ class Ledger:
         pins, phase = self.pins[slots] - 1, self.phase[slots]
         freed = become_free(phase, self.uses[slots], self.uses_per_record, pins)
         spent = tally(phase[freed] == LIVE)
-        commit(
+        self._commit(
             [
                 (self.pins, slots, pins),
                 *self._freeing(slots[freed]),
@@ -248,7 +271,7 @@ class Ledger:
         stamps = returned_stamps(self.stamp[again], remembered)
         uses = uses - live
         freed = become_free(phase, uses, self.uses_per_record, pins)
-        commit(
+        self._commit(
             [
                 (self.pins, slots, pins),
                 (self.uses, slots, uses),
@@ -269,11 +292,11 @@ class Ledger:
         cells = self.cells
         live = np.flatnonzero(self.phase == LIVE)
         if not len(live):
-            commit([*self.trace.empties(live)])
+            self._commit([*self.trace.empties(live)])
             return
         pinned = self.pins[live] > 0
         dropped = live[pinned]
-        commit(
+        self._commit(
             [
                 *self.order.clear(live),
                 *self._freeing(live[~pinned]),
@@ -288,10 +311,16 @@ class Ledger:
             ]
         )
 
-    def close(self, mode: Closing) -> None:
-        """Close: closing moves on to `mode`, unless it is there or further."""
+    def close(self, mode: Closing, failure: int = 0) -> None:
+        """Close: closing moves on to `mode`, unless it is there or further.
+
+        Args:
+            mode: how far.
+            failure: how long the note of a failure is that comes with it, in bytes.
+        """
         closing = close_to(self.closing, mode)
-        commit([(self.cells, at.CLOSING, closing), *self.trace.closes(mode)])
+        noted = [(self.cells, at.FAILURE, failure)] if failure else []
+        self._commit([(self.cells, at.CLOSING, closing), *noted, *self.trace.closes(mode)])
 
     def flagged(self, token: int) -> bool:
         """Tell whether a token's flag is set: never for `NO_TOKEN`, always for `STOPPED`."""
@@ -303,16 +332,11 @@ class Ledger:
         """Let the ticket of a call, if it has one, say that the call is about to leave."""
         if call.places[TICKET] != NONE:
             stopped = self.queue.stopped_store(call.places[TICKET])
-            commit([stopped, *self.trace.stopped(call)])
+            self._commit([stopped, *self.trace.stopped(call)])
 
     def set_flag(self, token: int) -> None:
         """SetCancel: one plain store, which needs no critical section."""
         commit([(self.cells, self.layout.token_base + token, 1), *self.trace.flag(token)])
-
-    def clear_flag(self, token: int) -> None:
-        """Make a token's row ready for a new token."""
-        self.trace.forget(token)
-        self.cells[self.layout.token_base + token] = 0
 
     def blocked_by_leases(self, actor: int) -> tuple[Ints, Ints]:
         """Return the slots of an actor's leases and how many of these leases hold each."""

@@ -2,6 +2,7 @@
 
 from forebay_spec.kernel import Closing, Verdict
 
+from forebay import _layout as at
 from forebay._calls import Call
 from forebay._errors import (
     AdmissionTimeout,
@@ -68,14 +69,20 @@ def _records(n: int) -> str:
 
 def _shut_down(call: Call, ledger: Ledger, failure: BaseException | None) -> Exception:
     if failure is not None:
-        lost = PeerLost(f"the buffer has failed: {failure!r}")
-        lost.__cause__ = failure
-        return lost
+        failed = PeerLost(f"the buffer has failed: {failure!r}")
+        failed.__cause__ = failure
+        return failed
     if call.kind is Kind.WRITE:
         return ShutDown(f"the buffer is closed; {wanted(call)} was refused")
     if ledger.closing is Closing.STOPPED:
         return ShutDown(f"the buffer was stopped; {wanted(call)} was refused, no record is lost")
-    return ShutDown(f"the buffer is closed and nothing is left for {wanted(call)}")
+    if ledger.closing is Closing.DRAINING:
+        return ShutDown(f"the buffer is closed and nothing is left for {wanted(call)}")
+    lost = ledger.cells[at.LOST_PRODUCERS]
+    gone = f"all registered producers are gone and nothing is left for {wanted(call)}"
+    if lost:
+        return PeerLost(f"{gone}; {lost} of them died or failed in their block")
+    return ShutDown(f"{gone}; all of them ended their blocks")
 
 
 def _mutual_wait(call: Call, ledger: Ledger) -> MutualWait:

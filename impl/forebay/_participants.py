@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Final
 
 from forebay._errors import LimitReached
-from forebay._shared_block import ALIGNMENT, SharedBlock
+from forebay._layout import PARTICIPANT_FIELDS
 
-_FIELDS: Final = 2
-_PROCESS, _START = range(_FIELDS)
+_PROCESS, _START = range(PARTICIPANT_FIELDS)
 _GONE: Final = "ZX"
 """States of a process that has ended and waits for its parent to ask how."""
 
@@ -40,22 +39,15 @@ def start_of(process: int) -> int | None:
 
 
 class Participants:
-    """The table of participants in a block.
+    """The table of participants.
 
     Args:
-        block: the shared memory, zeros where the table is to be.
-        at: where in the block the table is, in bytes.
-        limit: how many rows it has.
+        cells: 64-bit integers in shared memory, zeros at first, `PARTICIPANT_FIELDS` for each row.
     """
 
-    def __init__(self, block: SharedBlock, at: int, limit: int) -> None:
-        self._cells = block.cells("q", _FIELDS * limit, at)
-        self.limit = limit
-
-    @staticmethod
-    def nbytes(limit: int) -> int:
-        """Return how many bytes of a block a table of this many rows takes."""
-        return -(-8 * _FIELDS * limit // ALIGNMENT) * ALIGNMENT
+    def __init__(self, cells: memoryview) -> None:
+        self._cells = cells
+        self.limit = len(cells) // PARTICIPANT_FIELDS
 
     def register(self) -> int:
         """Take a row for this process and return its number; inside the critical section.
@@ -71,26 +63,30 @@ class Participants:
                 process = os.getpid()
                 start = start_of(process)
                 assert start is not None, "a running process has a start"
-                self._cells[_FIELDS * row + _START] = start
-                self._cells[_FIELDS * row + _PROCESS] = process
+                self._cells[PARTICIPANT_FIELDS * row + _START] = start
+                self._cells[self.place(row)] = process
                 return row
         raise LimitReached(
-            f"all {self.limit} participants of this shared buffer are taken: make it with a higher "
-            "limit of participants"
+            f"{self.limit} processes use this buffer, which is the limit; construct the buffer "
+            f"with limits=Limits(participants=...) to raise it"
         )
 
     def leave(self, row: int) -> None:
         """Free a row, once nothing belongs to it any more; inside the critical section."""
-        self._cells[_FIELDS * row + _PROCESS] = 0
+        self._cells[self.place(row)] = 0
+
+    def place(self, row: int) -> int:
+        """Return which cell of the table says who has a row."""
+        return PARTICIPANT_FIELDS * row + _PROCESS
 
     def process(self, row: int) -> int:
         """Return the number of the process that has a row, or 0."""
-        return self._cells[_FIELDS * row + _PROCESS]
+        return self._cells[self.place(row)]
 
     def living(self, row: int) -> bool:
         """Tell whether a row is taken and the process that took it is alive."""
         process = self.process(row)
-        return process != 0 and start_of(process) == self._cells[_FIELDS * row + _START]
+        return process != 0 and start_of(process) == self._cells[PARTICIPANT_FIELDS * row + _START]
 
     def dead(self) -> list[int]:
         """Return the rows that are taken by processes which have died."""

@@ -59,7 +59,7 @@ class Rules:
         """Decide about an observer, who looks for what a reader at the head would find."""
         ledger = self._ledger
         return reader_verdict(
-            ledger.closing,
+            ledger.closing_for_readers,
             self.is_flagged(call),
             True,
             call.m,
@@ -165,7 +165,7 @@ class Rules:
                 expired,
             )
         return reader_verdict(
-            ledger.closing,
+            ledger.closing_for_readers,
             self.is_flagged(call),
             self.is_head(call),
             call.m,

@@ -70,6 +70,11 @@ class TensorStorage:
         """Always true: the first write may come from anyone at any time."""
         return True
 
+    @property
+    def shared(self) -> bool:
+        """Whether buffers over this storage work across processes."""
+        return False
+
     def check(self, batch: object, *, dim_extend: int = 0, cast: bool = False) -> Rows:
         """Hold a batch against the schema; see `Storage.check`.
 
@@ -122,13 +127,16 @@ class TensorStorage:
         """Fix the schema unless that is done, and return the one that holds."""
         with self._fixing:
             if self._schema is None:
-                with reserving(f"a capacity of {self._capacity} records"):
-                    self._arrays = [
-                        empty_array((self._capacity, *leaf.shape), leaf.dtype)
-                        for leaf in schema.leaves
-                    ]
+                self._arrays = self._reserve(schema)
                 self._schema = schema
             return self._schema
+
+    def _reserve(self, schema: Schema) -> list[Array]:
+        """Return new arrays for all records."""
+        with reserving(f"a capacity of {self._capacity} records"):
+            return [
+                empty_array((self._capacity, *leaf.shape), leaf.dtype) for leaf in schema.leaves
+            ]
 
 
 def _side_by_side(slots: Ints) -> slice | Ints:

@@ -8,6 +8,8 @@ same, however many wait.
 from enum import IntEnum
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from forebay._layout import (
     FREE_TICKET,
     NEXT_TICKET,
@@ -21,6 +23,7 @@ from forebay._layout import (
     Layout,
 )
 from forebay._stores import Store
+from forebay._threads import owned_by
 
 _NUMBER, _KIND, _ACTOR, _N, _M, _TOKEN, _PREVIOUS, _NEXT = range(8)
 
@@ -55,8 +58,12 @@ class Tickets:
         self._cells = layout.cells
         self._rows = layout.calls
         self._starts = [layout.ticket_base + field * layout.calls for field in range(8)]
-        layout.tickets[_NEXT] = range(1, layout.calls + 1)
-        layout.tickets[_NEXT, -1] = NONE
+        self._table = layout.tickets
+
+    def prepare_table(self) -> None:
+        """Make all rows free; once, in memory full of zeros."""
+        self._table[_NEXT, :-1] = range(1, self._rows)
+        self._table[_NEXT, -1] = NONE
         for scalar in (WRITER_HEAD, WRITER_TAIL, READER_HEAD, READER_TAIL):
             self._cells[scalar] = NONE
         self._cells[FREE_TICKET] = 0
@@ -123,6 +130,21 @@ class Tickets:
             (cells, FREE_TICKET, row),
         ]
 
+    def view(self, row: int) -> TicketView:
+        """Return one ticket."""
+        number, kind, actor, n, m, token = (
+            self._cells[self._starts[field] + row]
+            for field in (_NUMBER, _KIND, _ACTOR, _N, _M, _TOKEN)
+        )
+        return TicketView(Kind(kind), actor, n, m, token, number)
+
+    def rows_of(self, participant: int) -> list[int]:
+        """Return the rows of all tickets of a participant."""
+        table = self._table
+        owned = owned_by(table[_ACTOR], participant)
+        rows: list[int] = np.flatnonzero((table[_NUMBER] > 0) & owned).tolist()
+        return rows
+
     def actors(self) -> set[int]:
         """Return the actors of all tickets."""
         return {ticket.actor for ticket in self.views()}
@@ -130,7 +152,7 @@ class Tickets:
     def views(self) -> list[TicketView]:
         """Return all tickets in arrival order."""
         rows = [*self._list(WRITER_HEAD), *self._list(READER_HEAD)]
-        return sorted((self._view(row) for row in rows), key=lambda ticket: ticket.number)
+        return sorted((self.view(row) for row in rows), key=lambda ticket: ticket.number)
 
     def _list(self, head: int) -> list[int]:
         rows = []
@@ -139,13 +161,6 @@ class Tickets:
             rows.append(row)
             row = self._cells[self._starts[_NEXT] + row]
         return rows
-
-    def _view(self, row: int) -> TicketView:
-        number, kind, actor, n, m, token = (
-            self._cells[self._starts[field] + row]
-            for field in (_NUMBER, _KIND, _ACTOR, _N, _M, _TOKEN)
-        )
-        return TicketView(Kind(kind), actor, n, m, token, number)
 
 
 def _ends(kind: Kind) -> tuple[int, int, int]:

@@ -5,8 +5,6 @@ handler, even one that interrupts the very thread that holds the buffer's lock o
 `threading.Event` cannot promise that, and nobody can wait for both an event and a buffer.
 """
 
-from collections import deque
-
 from forebay._core import Core
 from forebay._errors import LimitReached
 from forebay._one_process import OneProcess
@@ -16,13 +14,14 @@ class CancelToken(OneProcess):
     """Ends every call that was given this token, before or after it began to wait.
 
     A call that has been admitted or has drawn its records goes on to its end. A set token stays
-    set. Tokens come from `BlockingReplayBuffer.cancel_token`.
+    set. Tokens come from `BlockingReplayBuffer.cancel_token`; those of a shared buffer can be given
+    to other processes. A token that may be known elsewhere, because it was pickled or its process
+    has forked, counts against `Limits.tokens` for as long as the buffer lives.
     """
 
-    def __init__(self, core: Core, row: int, unused: deque[int]) -> None:
+    def __init__(self, core: Core, row: int) -> None:
         self._core = core
         self._row = row
-        self._unused = unused
 
     def set(self) -> None:
         """Set the flag and wake the calls that wait with this token; safe in a signal handler."""
@@ -36,6 +35,11 @@ class CancelToken(OneProcess):
         """Return the flag's place in the ledger of `core`, or None if it is in another one."""
         return self._row if core is self._core else None
 
+    def _travels(self) -> bool:
+        if self._core.peers.shared:
+            self._core.ledger.tokens.keep(self._row)
+        return self._core.peers.shared
+
     def __repr__(self) -> str:
         if self._core.forked:
             return f"<CancelToken {self._row} of another process>"
@@ -43,33 +47,25 @@ class CancelToken(OneProcess):
 
     def __del__(self) -> None:
         try:
-            core, unused = self._core, self._unused
+            core, row = self._core, self._row
         except AttributeError:  # it was never finished
             return
         if not core.forked:
-            core.ledger.clear_flag(self._row)
-            unused.append(self._row)
+            core.ledger.tokens.free(row)
 
 
-class Tokens:
-    """Hands out the token rows of a ledger; those of tokens that are gone are used again."""
+def new_token(core: Core) -> CancelToken:
+    """Return a token that is not set.
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
-        self._unused: deque[int] = deque(range(core.ledger.limits.tokens))
-
-    def new(self) -> CancelToken:
-        """Return a token that is not set.
-
-        Raises:
-            LimitReached: there are as many tokens as the limits allow.
-        """
-        limit = self._core.ledger.limits.tokens
-        try:
-            row = self._unused.popleft()
-        except IndexError:
-            raise LimitReached(
-                f"{limit} cancel tokens exist, which is the limit; "
-                f"construct the buffer with limits=Limits(tokens=...) to raise it"
-            ) from None
-        return CancelToken(self._core, row, self._unused)
+    Raises:
+        LimitReached: there are as many tokens as the limits allow.
+    """
+    core.reclaim()
+    core.thread_actor()
+    row = core.new_token()
+    if row is None:
+        raise LimitReached(
+            f"{core.ledger.limits.tokens} cancel tokens exist, which is the limit; "
+            f"construct the buffer with limits=Limits(tokens=...) to raise it"
+        )
+    return CancelToken(core, row)

@@ -39,6 +39,9 @@ class Writer(OneProcess):
         self._cancel_event = cancel_event
         self._when_closed = when_closed
 
+    def _travels(self) -> bool:
+        return self._buffer.shared
+
     def extend(self, batch: object) -> torch.Tensor:
         """Write a batch; returns its index, int64[rows]. Raises what the buffer's `extend` does."""
         try:

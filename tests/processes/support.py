@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec
 
 import pytest
+from forebay._layout import PARTICIPANT_FIELDS
 from forebay._participants import Participants
 from forebay._process_monitor import MONITOR_BYTES, ProcessMonitor, make_monitor
 from forebay._shared_block import SharedBlock
@@ -28,7 +29,7 @@ PATIENCE = 60.0
 METHODS = ["fork", "spawn", "forkserver"]
 LIMIT = 16
 _TABLE = MONITOR_BYTES
-_CELLS = _TABLE + Participants.nbytes(LIMIT)
+_CELLS = _TABLE + 8 * PARTICIPANT_FIELDS * LIMIT
 _COUNT = 8
 REPAIRS, COUNTER, TURN, CHANGED, BUSY = range(5)
 """What the tests keep in shared cells."""
@@ -41,7 +42,7 @@ class Shared:
         self.block = block
         self.nap = nap
         self.cells = block.cells("q", _COUNT, _CELLS)
-        self.participants = Participants(block, _TABLE, LIMIT)
+        self.participants = Participants(block.cells("q", PARTICIPANT_FIELDS * LIMIT, _TABLE))
         self.monitor = ProcessMonitor(block, 0, self.recover, nap)
 
     def recover(self) -> None:

@@ -4,6 +4,7 @@ import os
 
 import pytest
 from forebay._errors import LimitReached
+from forebay._layout import PARTICIPANT_FIELDS
 from forebay._participants import Participants, start_of
 from forebay._shared_block import SharedBlock
 
@@ -14,7 +15,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
 
 def table(limit: int) -> Participants:
-    return Participants(SharedBlock(Participants.nbytes(limit)), 0, limit)
+    nbytes = 8 * PARTICIPANT_FIELDS * limit
+    return Participants(SharedBlock(nbytes).cells("q", PARTICIPANT_FIELDS * limit, 0))
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -50,18 +52,18 @@ def test_a_dead_process_that_nobody_has_asked_after_is_dead() -> None:
 
 
 def test_another_process_with_the_same_number_is_not_the_participant() -> None:
-    block = SharedBlock(Participants.nbytes(1))
-    participants = Participants(block, 0, 1)
+    cells = SharedBlock(8 * PARTICIPANT_FIELDS).cells("q", PARTICIPANT_FIELDS, 0)
+    participants = Participants(cells)
     row = participants.register()
     assert participants.living(row)
-    block.cells("q", 2, 0)[1] += 1
+    cells[1] += 1
     assert not participants.living(row)
 
 
 def test_a_row_is_used_again_after_its_process_has_left_and_not_before() -> None:
     participants = table(2)
     assert [participants.register() for _ in range(2)] == [0, 1]
-    with pytest.raises(LimitReached, match="all 2 participants"):
+    with pytest.raises(LimitReached, match="2 processes use this buffer, which is the limit"):
         participants.register()
     participants.leave(0)
     assert not participants.living(0)
@@ -73,7 +75,3 @@ def test_rows_that_nobody_has_are_neither_alive_nor_dead() -> None:
     assert [participants.process(row) for row in range(3)] == [0, 0, 0]
     assert not any(participants.living(row) for row in range(3))
     assert participants.dead() == []
-
-
-def test_a_table_takes_whole_cache_lines() -> None:
-    assert [Participants.nbytes(limit) for limit in (1, 4, 5)] == [64, 64, 128]

@@ -1,0 +1,128 @@
+"""The core of a buffer that several processes share: how it is made, travels and is found again.
+
+Everything lies in one block of shared memory: the monitor's words, the cause of a failure, the
+ledger and its journal. What travels is that block and the few numbers that say how it is divided.
+A process has one core for each block, however often it is handed one.
+"""
+
+from typing import Final, NamedTuple
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from forebay._core import Core
+from forebay._failure import FAILURE_BYTES
+from forebay._journal import Journal
+from forebay._layout import Layout, Limits, held_limit, sizes_of
+from forebay._ledger import Ledger
+from forebay._monitor import Monitor
+from forebay._participants import Participants
+from forebay._process_monitor import MONITOR_BYTES, ProcessMonitor, make_monitor
+from forebay._shared_block import ALIGNMENT, SharedBlock
+from forebay._shared_peers import SharedPeers
+
+NAP: Final = 0.5
+"""Seconds that a sleeper sleeps at most; with a look for the dead each half second, what a dead
+participant had is given back within a second."""
+
+_FAILURE: Final = MONITOR_BYTES
+_LEDGER: Final = _FAILURE + FAILURE_BYTES
+
+
+class Plan(NamedTuple):
+    """What the processes of a buffer have to agree on."""
+
+    capacity: int
+    uses_per_record: int
+    fifo: bool
+    limits: Limits
+    stall_warning: float | None
+
+    def ledger_length(self) -> int:
+        """Return how many integers the ledger takes."""
+        return sum(self._sizes().values())
+
+    def journal_length(self) -> int:
+        """Return how many cells the largest action can change.
+
+        That is an Empty, a Return into a long order, or the closing of the gaps in the pool.
+        """
+        held = held_limit(self.capacity, self.uses_per_record, self.limits)
+        return 10 * self.capacity + 4 * held + self.limits.calls + 128
+
+    def _sizes(self) -> dict[str, int]:
+        return sizes_of(self.capacity, self.uses_per_record, self.limits, self.limits.participants)
+
+
+class SharedCore(Core):
+    """A core that other processes can have too; pickled it is a handle, never a copy."""
+
+    def __init__(
+        self,
+        block: SharedBlock,
+        plan: Plan,
+        key: tuple[int, int] | None = None,
+        monitor: Monitor | None = None,
+    ) -> None:
+        capacity, uses, fifo, limits, stall_warning = plan
+        length = plan.ledger_length()
+        ledger_block = block.array(np.int64, (length,), _LEDGER)
+        layout = Layout(capacity, uses, limits, limits.participants, ledger_block)
+        journal_at = _LEDGER + _aligned(8 * length)
+        room = plan.journal_length()
+        cells = block.array(np.int64, (room,), journal_at)
+        values = block.array(np.int64, (room,), journal_at + _aligned(8 * room))
+        journal = Journal(layout, cells, values)
+        layout.commit = journal.commit
+        table = layout.cells[layout.participant_base :][: len(layout.participants)]
+        ledger = Ledger(
+            capacity,
+            uses,
+            fifo,
+            key or (0, 0),
+            limits,
+            layout=layout,
+            prepared=key is None,
+        )
+        peers = SharedPeers(
+            ledger,
+            journal,
+            Participants(table),
+            block.array(np.uint8, (FAILURE_BYTES,), _FAILURE),
+            lambda: self.monitor,
+        )
+        monitor = monitor or ProcessMonitor(block, 0, peers.repair, NAP)
+        super().__init__(ledger, monitor, stall_warning, peers)
+        self._block = block
+        self._plan = plan
+        _cores[block] = self
+
+    def __reduce__(self) -> "tuple[object, tuple[SharedBlock, Plan]]":
+        return _find, (self._block, self._plan)
+
+
+_cores: "WeakValueDictionary[SharedBlock, SharedCore]" = WeakValueDictionary()
+"""The cores of this process, by their blocks."""
+
+
+def make_core(plan: Plan, key: tuple[int, int], monitor: Monitor | None = None) -> SharedCore:
+    """Return a new core in new memory, all of it reserved.
+
+    Raises:
+        NotImplementedError: this system cannot share buffers between processes.
+        MemoryError: so much memory is not free.
+    """
+    journal = 2 * _aligned(8 * plan.journal_length())
+    block = SharedBlock(_LEDGER + _aligned(8 * plan.ledger_length()) + journal)
+    make_monitor(block, 0)
+    return SharedCore(block, plan, key, monitor)
+
+
+def _find(block: SharedBlock, plan: Plan) -> SharedCore:
+    """Return this process's core for a block that has come from another one."""
+    known = _cores.get(block)
+    return SharedCore(block, plan) if known is None else known
+
+
+def _aligned(nbytes: int) -> int:
+    return -(-nbytes // ALIGNMENT) * ALIGNMENT

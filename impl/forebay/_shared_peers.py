@@ -1,0 +1,179 @@
+"""The participants of a shared buffer, and what becomes of what the dead leave behind.
+
+Whoever waits looks for the dead now and then, by the time since anybody looked last; whoever is
+about to tell a call that it waits in vain, or that a table is full, looks at once. What a dead
+participant has is given back by the same actions that it would have taken itself: a ticket leaves,
+filling slots are abandoned, held batches are returned. Each is a step of its own, so a finder may
+die in the middle and the next one goes on.
+"""
+
+import os
+from collections.abc import Callable
+from typing import Final
+from weakref import WeakSet
+
+from forebay import _layout as at
+from forebay._calls import Call
+from forebay._errors import LimitReached
+from forebay._failure import Bytes, read_failure, write_failure
+from forebay._journal import Journal
+from forebay._layout import NONE
+from forebay._ledger import Ledger
+from forebay._monitor import Monitor
+from forebay._participants import Participants
+from forebay._threads import participant_of
+from forebay._tickets import Kind
+
+LOOK: Final = 0.5
+"""Seconds between two looks for the dead while somebody waits."""
+
+
+class SharedPeers:
+    """This process among the participants of a shared buffer.
+
+    Args:
+        ledger: the shared ledger.
+        journal: the journal of that ledger.
+        participants: the table of participants.
+        area: where the cause of a failure is kept.
+        monitor: gives the monitor of this process, once it is made.
+    """
+
+    shared = True
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        journal: Journal,
+        participants: Participants,
+        area: Bytes,
+        monitor: Callable[[], Monitor],
+    ) -> None:
+        self.life = 0
+        self._row: int | None = None
+        self._ledger = ledger
+        self._journal = journal
+        self._participants = participants
+        self._area = area
+        self._monitor = monitor
+        _all.add(self)
+
+    @property
+    def enlisted(self) -> bool:
+        """Whether this process has a row."""
+        return self._row is not None
+
+    def enlist(self) -> None:
+        """Take a row for this process, unless it has one.
+
+        Raises:
+            LimitReached: as many processes as there may be take part already.
+        """
+        if self._row is not None:
+            return
+        try:
+            self._row = self._participants.register()
+        except LimitReached:
+            if not self.recover():
+                raise
+            self._row = self._participants.register()
+
+    def participant(self) -> int:
+        """Return the row of this process."""
+        assert self._row is not None, "enlist comes first"
+        return self._row
+
+    def due(self) -> bool:
+        """Tell whether it is time to look for the dead."""
+        return self._now() - self._ledger.cells[at.LAST_LOOK] >= LOOK * 1e9
+
+    def recover(self) -> bool:
+        """Recover: reclaim what the dead have left; False if nobody is dead."""
+        self._ledger.cells[at.LAST_LOOK] = self._now()
+        dead = self._participants.dead()
+        for row in dead:
+            self._reclaim(row)
+        if dead:
+            self._monitor().wake()
+        return bool(dead)
+
+    def repair(self) -> None:
+        """Make the ledger whole after a participant has died inside the critical section."""
+        self._journal.redo()
+        before = self._ledger.cells[at.RECOVERIES]
+        self.recover()
+        if self._ledger.cells[at.RECOVERIES] == before:
+            self._ledger.count(at.RECOVERIES)
+        self._monitor().wake()
+
+    def note(self, error: BaseException) -> int:
+        """Write the cause of a failure into shared memory and return its length in bytes."""
+        return write_failure(self._area, error)
+
+    def failure(self) -> BaseException | None:
+        """Return the cause of a failure, if there is one."""
+        length = self._ledger.cells[at.FAILURE]
+        return read_failure(self._area, length) if length else None
+
+    def elsewhere(self, actor: int) -> int | None:
+        """Return the number of the process of an actor that is not of this process, else None."""
+        row = participant_of(actor)
+        return None if row == self._row else self._participants.process(row)
+
+    def forget(self) -> None:
+        """Be nobody yet: this process was just forked off one that takes part."""
+        self._row = None
+        self.life += 1
+
+    def keep_tokens(self) -> None:
+        """Keep the rows of all tokens of this process, which a child is about to know."""
+        if self._row is not None:
+            for row in self._ledger.tokens.rows_of(self._row).tolist():
+                self._ledger.tokens.keep(row)
+
+    def _reclaim(self, participant: int) -> None:
+        """Give back all that a dead participant has, and its row in the end."""
+        ledger, cells, layout = self._ledger, self._ledger.cells, self._ledger.layout
+        tickets = ledger.queue.rows_of(participant)
+        batches = ledger.batches.rows_of(participant)
+        counted = layout.counted_base + participant
+        has_something = tickets or batches or any(ledger.attendance.of(participant))
+        if has_something and not cells[counted]:
+            recoveries = cells[at.RECOVERIES] + 1
+            layout.commit([(cells, at.RECOVERIES, recoveries), (cells, counted, 1)])
+        for row in tickets:
+            ticket = ledger.queue.view(row)
+            places = [row, NONE, 0]
+            ledger.leave(Call(ticket.kind, ticket.actor, ticket.n, ticket.m, places=places))
+        for row in batches:
+            batch = ledger.batches.view(row)
+            slots = ledger.batches.slots(row)
+            places = [NONE, row, 0]
+            n = len(slots)
+            call = Call(batch.kind, batch.owner, n, n, places=places, slots=slots)
+            (ledger.abandon if batch.kind is Kind.WRITE else ledger.give_back)(call)
+        for row in ledger.tokens.rows_of(participant).tolist():
+            ledger.tokens.free(row)
+        place = layout.participant_base + self._participants.place(participant)
+        gone = ledger.attendance.remove(participant)
+        layout.commit([*gone, (cells, counted, 0), (cells, place, 0)])
+
+    def _now(self) -> int:
+        return int(self._monitor().clock() * 1e9)
+
+
+_all: "WeakSet[SharedPeers]" = WeakSet()
+
+
+def _before_fork() -> None:
+    for peers in list(_all):
+        peers.keep_tokens()
+
+
+def _in_forked_child() -> None:
+    for peers in list(_all):
+        peers.forget()
+
+
+if hasattr(os, "register_at_fork"):  # where there are forks
+    os.register_at_fork(before=_before_fork, after_in_child=_in_forked_child)
