@@ -14,7 +14,7 @@ PublishRowByRow(p) ==
     /\ Become([slots EXCEPT ![Head(filling[p])] =
                   [Blank("live") EXCEPT !.stamp = AtTail(1)]], holds)
     /\ filling' = [filling EXCEPT ![p] = Tail(@)]
-    /\ UNCHANGED <<free, fresh, tickets, closing, cancelled>>
+    /\ UNCHANGED <<free, fresh, tickets, closing, cancelled, dead>>
 
 \* overwrite_sampleable: a ring buffer, which counts the oldest records as room.
 Overwritable == {s \in Sampleable : slots[s].pins = 0}
@@ -27,14 +27,14 @@ FillAsRing(p, n) ==
         /\ filling' = [filling EXCEPT ![p] = batch]
         /\ free' = SubSeq(free, n + 1, Len(free))
         /\ fresh' = Min(fresh, Len(free'))
-        /\ UNCHANGED <<closing, cancelled>>
+        /\ UNCHANGED <<closing, cancelled, dead>>
 
 \* abandoned_slots_lost: nobody gives back the slots of a copy that raised.
 AbandonWithoutReturn(p) ==
     /\ "Abandon" \in Features /\ Fills(p)
     /\ slots' = [s \in Slots |-> IF s \in Range(filling[p]) THEN Blank("free") ELSE slots[s]]
     /\ filling' = [filling EXCEPT ![p] = <<>>]
-    /\ UNCHANGED <<free, fresh, tickets, holds, closing, cancelled>>
+    /\ UNCHANGED <<free, fresh, tickets, holds, closing, cancelled, dead>>
 
 --------------------------------------------------------------------------------
 (* Faults in drawing.                                                         *)
@@ -56,35 +56,39 @@ OneWillDo(ticket) == IF Side(ticket) = "reader" THEN 1 ELSE ticket.n
 
 \* freed_while_held: the first of two readers frees the slot that both hold.
 DeliverAlone(h) ==
-    LET Gone(s) == Spent(s) \/ Dropped(s)
-        After(s) == [slots[s] EXCEPT !.pins = @ - 1]
+    LET After(s) == IF Pinning({h + 1}, s) = {} THEN slots[s]
+                    ELSE IF Spent(s) \/ Dropped(s) THEN Blank("free")
+                    ELSE [slots[s] EXCEPT !.pins = @ - 1]
     IN  /\ InState(h, "ready")
-        /\ EndHold(h, After, SelectSeq(holds[h + 1].slots, Gone))
+        /\ EndHolds({h + 1}, After, <<>>) /\ UNCHANGED <<filling, tickets, dead>>
 
-ReturnAs(h, After(_), Gone(_)) ==
+ReturnAs(h, After(_)) ==
     /\ InState(h, "failed") \/ OnLease(h)
-    /\ EndHold(h, After, SelectSeq(holds[h + 1].slots, Gone))
-LastOfDropped(s) == slots[s].pins = 1 /\ Dropped(s)
-LessOne(count, s) == IF Live(s) THEN count - 1 ELSE count
+    /\ EndHolds({h + 1}, After, <<>>) /\ UNCHANGED <<filling, tickets, dead>>
+
+\* What becomes of a slot when these holds count as used.
+Used(hs, s) ==
+    LET mine == Pinning(hs, s)
+        left == slots[s].pins - Cardinality(mine)
+    IN  IF mine # {} /\ left = 0 /\ (Spent(s) \/ Dropped(s)) THEN Blank("free")
+        ELSE [slots[s] EXCEPT !.pins = left]
+
+\* What becomes of it when its record, if it comes back, is the youngest.
+BackAtTail(hs, s) ==
+    IF Live(s) /\ Pinning(hs, s) # {} THEN [Back(hs, s) EXCEPT !.stamp = AtTail(s + 1)]
+    ELSE Back(hs, s)
 
 \* failed_draw_lost: a batch whose transform raised counts as used.
-ReturnAsUsed(h) ==
-    LET Gone(s) == slots[s].pins = 1 /\ (Spent(s) \/ Dropped(s))
-        After(s) == [slots[s] EXCEPT !.pins = @ - 1]
-    IN  ReturnAs(h, After, Gone)
+ReturnAsUsed(h) == LET After(s) == Used({h + 1}, s) IN ReturnAs(h, After)
 
 \* returned_at_tail: a record that comes back queues up again behind all others.
-ReturnAtTail(h) ==
-    LET After(s) == [slots[s] EXCEPT
-            !.pins = @ - 1,
-            !.uses = LessOne(@, s),
-            !.stamp = IF Live(s) THEN AtTail(PositionOf(s, holds[h + 1].slots)) ELSE @]
-    IN  ReturnAs(h, After, LastOfDropped)
+ReturnAtTail(h) == LET After(s) == BackAtTail({h + 1}, s) IN ReturnAs(h, After)
 
 \* returned_pin_left: a hold that comes back leaves its pins behind.
 ReturnWithoutUnpin(h) ==
-    LET After(s) == [slots[s] EXCEPT !.uses = LessOne(@, s)]
-    IN  ReturnAs(h, After, LastOfDropped)
+    LET After(s) == IF Pinning({h + 1}, s) = {} \/ ~Live(s) THEN slots[s]
+                    ELSE [slots[s] EXCEPT !.uses = @ - 1]
+    IN  ReturnAs(h, After)
 
 --------------------------------------------------------------------------------
 (* Faults in waiting.                                                         *)
@@ -127,4 +131,61 @@ WritersShutOut(ticket) == Side(ticket) = "writer" /\ closing # "open"
 
 \* draining_wants_all: a reader insists on its least number although no more will come.
 LeastAlways(ticket) == ticket.m
+
+--------------------------------------------------------------------------------
+(* Faults in finding the dead.                                                *)
+
+BatchOf(x) == IF Fills(x) THEN filling[x] ELSE <<>>
+TicketsOfOthers(x) == LET Other(ticket) == ticket.actor # x IN SelectSeq(tickets, Other)
+
+\* Its holds and its filling slots become what After says, its place in the queue is
+\* left, and these slots are free.
+RecoverAs(x, After(_), queue, abandoned) ==
+    /\ x \in dead /\ dead' = dead \ {x}
+    /\ EndHolds(HoldsOf(x), After, abandoned)
+    /\ filling' = [p \in Producers |-> IF p = x THEN <<>> ELSE filling[p]]
+    /\ tickets' = queue
+
+\* dead_ticket_left: its ticket still stands in the list.
+RecoverButTicket(x) ==
+    LET After(s) == IF s \in Range(BatchOf(x)) THEN Blank("free") ELSE Back(HoldsOf(x), s)
+    IN  RecoverAs(x, After, tickets, BatchOf(x))
+
+\* dead_slots_lost: nobody fills its slots any more, and nobody frees them.
+RecoverButSlots(x) ==
+    LET After(s) == Back(HoldsOf(x), s)
+    IN  RecoverAs(x, After, TicketsOfOthers(x), <<>>)
+
+\* dead_batch_published: what it had half copied becomes visible.
+RecoverByPublish(x) ==
+    LET After(s) ==
+            IF s \in Range(BatchOf(x))
+            THEN [Blank("live") EXCEPT !.stamp = AtTail(PositionOf(s, BatchOf(x)))]
+            ELSE Back(HoldsOf(x), s)
+    IN  RecoverAs(x, After, TicketsOfOthers(x), <<>>)
+
+\* dead_holds_used: what it held counts as delivered.
+RecoverAsUsed(x) ==
+    LET After(s) == IF s \in Range(BatchOf(x)) THEN Blank("free") ELSE Used(HoldsOf(x), s)
+    IN  RecoverAs(x, After, TicketsOfOthers(x), BatchOf(x))
+
+\* dead_returned_at_tail: the records that it held queue up again behind all others.
+RecoverAtTail(x) ==
+    LET After(s) == IF s \in Range(BatchOf(x)) THEN Blank("free")
+                    ELSE BackAtTail(HoldsOf(x), s)
+    IN  RecoverAs(x, After, TicketsOfOthers(x), BatchOf(x))
+
+\* dead_waiter_overlooked: only slots are looked at, not who stands in the list.
+RecoverWhoHasSlots(x) ==
+    LET After(s) == IF s \in Range(BatchOf(x)) THEN Blank("free") ELSE Back(HoldsOf(x), s)
+    IN  /\ Fills(x) \/ HoldsOf(x) # {}
+        /\ RecoverAs(x, After, TicketsOfOthers(x), BatchOf(x))
+
+\* mutual_wait_with_dead: those who wait give up, although what the dead have would help.
+MutualWaitWithDead(queue) ==
+    /\ closing = "open" /\ queue # <<>> /\ NothingFilling
+    /\ \A h \in 1 .. Len(holds) :
+          OutOnLease(holds[h]) /\ \E i \in 1 .. Len(queue) : queue[i].actor = holds[h].owner
+    /\ \A i \in Heads(queue) : ~HasFlag(queue[i])
+    /\ \A side \in {"writer", "reader"} : Wanted(queue, side) > Room(side)
 ================================================================================

@@ -5,13 +5,16 @@
 (* is an invariant, PrintEdge an action constraint; both are TRUE.            *)
 EXTENDS ReplayBuffer, TLC
 
-StateAsRecord(sl, fr, fs, fi, ti, ho, cl, ca) ==
+StateAsRecord(sl, fr, fs, fi, ti, ho, cl, ca, de) ==
     [slots |-> [i \in 1 .. Capacity |-> sl[i - 1]], free |-> fr, fresh |-> fs,
-     filling |-> fi, tickets |-> ti, holds |-> ho, closing |-> cl, cancelled |-> ca]
+     filling |-> fi, tickets |-> ti, holds |-> ho, closing |-> cl, cancelled |-> ca,
+     dead |-> de]
 
-Canon == StateAsRecord(slots, free, fresh, filling, tickets, holds, closing, cancelled)
+Canon ==
+    StateAsRecord(slots, free, fresh, filling, tickets, holds, closing, cancelled, dead)
 CanonNext ==
-    StateAsRecord(slots', free', fresh', filling', tickets', holds', closing', cancelled')
+    StateAsRecord(slots', free', fresh', filling', tickets', holds', closing', cancelled',
+                  dead')
 
 \* Every action with its parameters that explains the step to the primed state.
 Labels ==
@@ -32,6 +35,8 @@ Labels ==
     \union {<<"SetCancel", t>> : t \in {t \in Tokens : SetCancel(t)}}
     \union {<<"Close", m>> : m \in {m \in Closings : Close(m)}}
     \union {<<"Empty">> : e \in {e \in {0} : Empty}}
+    \union {<<"Kill", x>> : x \in {x \in Actors : Kill(x)}}
+    \union {<<"Recover", x>> : x \in {x \in Actors : Recover(x)}}
 
 \* A string is printed on one line however long it is; a value is not.
 PrintInit == Init => PrintT(ToString(<<"INIT", Canon>>))

@@ -4,7 +4,7 @@
 (* Producers write batches of records into a fixed number of slots, readers   *)
 (* draw batches out, and every record is drawn a fixed number of times.       *)
 (* Whoever cannot be served waits in one list of tickets: writers for room,   *)
-(* readers for records. Three things make that hard, and this module is       *)
+(* readers for records. Four things make that hard, and this module is        *)
 (* about them.                                                                *)
 (*                                                                            *)
 (* A batch is copied outside the lock, so a slot has a life of its own while  *)
@@ -13,6 +13,7 @@
 (* and exactly one of these must win.                                         *)
 (* Writers and readers can wait for each other for ever, and that must be an  *)
 (* error and not a hang.                                                      *)
+(* A process may be killed, and what it had is stuck until somebody finds it. *)
 (*                                                                            *)
 (* One action is one critical section of the library. What the machine        *)
 (* promises is in ReplayBufferProperties, broken variants are in Bugs, and    *)
@@ -28,7 +29,7 @@ CONSTANTS
     WriteSizes,     \* batch sizes that producers write
     Requests,       \* <<kind, k, m>>: "plain" or "lease", k records at most, m will do
     TokenOf,        \* the cancel token that an actor passes with its calls, or NoToken
-    Features,       \* which of "Abandon", "Fail", "Expire", "Empty" may happen
+    Features,       \* which of "Abandon", "Fail", "Expire", "Empty", "Kill" may happen
     Closings        \* which of "draining", "stopped" may be asked for
 
 VARIABLES
@@ -39,9 +40,10 @@ VARIABLES
     tickets,        \* the calls that wait, in arrival order
     holds,          \* the batches that were drawn and not handed back, in draw order
     closing,        \* "open", "draining" or "stopped"
-    cancelled       \* the tokens whose flag is set
+    cancelled,      \* the tokens whose flag is set
+    dead            \* the actors that were killed and not yet recovered
 
-vars == <<slots, free, fresh, filling, tickets, holds, closing, cancelled>>
+vars == <<slots, free, fresh, filling, tickets, holds, closing, cancelled, dead>>
 
 Slots == 0 .. Capacity - 1
 Actors == Producers \union Readers
@@ -108,11 +110,13 @@ Side(ticket) == IF ticket.kind = "write" THEN "writer" ELSE "reader"
 Waits(x) == \E i \in 1 .. Len(tickets) : tickets[i].actor = x
 PlaceOf(x) == CHOOSE i \in 1 .. Len(tickets) : tickets[i].actor = x
 Fills(x) == x \in Producers /\ filling[x] # <<>>
+HoldsOf(x) == {h \in 1 .. Len(holds) : holds[h].owner = x}
+Pinning(hs, s) == {h \in hs : s \in Range(holds[h].slots)}
 NothingFilling == \A p \in Producers : filling[p] = <<>>
 OutOnLease(hold) == hold.kind = "lease" /\ hold.state = "ready"
 Idle(x) ==
-    /\ ~Waits(x) /\ ~Fills(x)
-    /\ \A h \in 1 .. Len(holds) : holds[h].owner = x => OutOnLease(holds[h])
+    /\ x \notin dead /\ ~Waits(x) /\ ~Fills(x)
+    /\ \A h \in HoldsOf(x) : OutOnLease(holds[h])
 
 IsHead(queue, i) == \A j \in 1 .. i - 1 : Side(queue[j]) # Side(queue[i])
 Heads(queue) == {i \in 1 .. Len(queue) : IsHead(queue, i)}
@@ -134,9 +138,9 @@ Wanted(queue, side) ==
     LET heads == {i \in Heads(queue) : Side(queue[i]) = side}
     IN  IF heads = {} THEN 1 ELSE queue[CHOOSE i \in heads : TRUE].m
 
-\* Nobody will ever be served again, unless somebody gives up.
+\* Nobody will ever be served again, unless somebody gives up.  (The dead give back.)
 MutualWait(queue) ==
-    /\ closing = "open" /\ queue # <<>> /\ NothingFilling
+    /\ closing = "open" /\ queue # <<>> /\ NothingFilling /\ dead = {}
     /\ \A h \in 1 .. Len(holds) :
           OutOnLease(holds[h]) /\ \E i \in 1 .. Len(queue) : queue[i].actor = holds[h].owner
     /\ \A i \in Heads(queue) : ~HasFlag(queue[i])
@@ -150,10 +154,9 @@ GivesUp(queue, i) ==
 \* slot from a writer always, and from a reader if no use of it can come back
 \* from anybody else.
 Overleased(ticket) ==
-    LET Own(h) == holds[h].owner = ticket.actor /\ holds[h].kind = "lease"
-        Pins(h, s) == s \in Range(holds[h].slots)
-        leased == {s \in Slots : \E h \in 1 .. Len(holds) : Own(h) /\ Pins(h, s)}
-        Others(s) == Cardinality({h \in 1 .. Len(holds) : ~Own(h) /\ Pins(h, s)})
+    LET own == {h \in HoldsOf(ticket.actor) : holds[h].kind = "lease"}
+        leased == {s \in Slots : Pinning(own, s) # {}}
+        Others(s) == Cardinality(Pinning((1 .. Len(holds)) \ own, s))
         blocked == {s \in leased : Dropped(s) \/
                        (Live(s) /\ slots[s].uses - Others(s) = UsesPerRecord)}
     IN  ticket.m + Cardinality(IF Side(ticket) = "writer" THEN leased ELSE blocked) > Capacity
@@ -170,13 +173,22 @@ Verdict(queue, i) ==
         ELSE "WAIT"
 
 OnArrival(ticket) == Verdict(Append(tickets, ticket), Len(tickets) + 1)
-OnWaking(x) == IF Waits(x) THEN Verdict(tickets, PlaceOf(x)) ELSE "NO_TICKET"
+OnWaking(x) ==
+    IF Waits(x) /\ x \notin dead THEN Verdict(tickets, PlaceOf(x)) ELSE "NO_CALL"
+
+TicketLeaves(x) == tickets' = Without(tickets, PlaceOf(x))
+NothingButTickets == UNCHANGED <<slots, free, fresh, filling, holds, closing, cancelled, dead>>
+OnlyTicketLeaves(x) == TicketLeaves(x) /\ NothingButTickets
+
+\* A call is served, starts to wait, or is told why neither; then nothing has changed.
+Calls(ticket, Served) ==
+    LET verdict == OnArrival(ticket)
+    IN  \/ verdict = "SERVE" /\ Served /\ UNCHANGED tickets
+        \/ verdict = "WAIT" /\ tickets' = Append(tickets, ticket) /\ NothingButTickets
+        \/ verdict \notin {"SERVE", "WAIT"} /\ UNCHANGED vars
 
 --------------------------------------------------------------------------------
 (* Writing.                                                                   *)
-
-TicketLeaves(x) == tickets' = Without(tickets, PlaceOf(x))
-NothingButTickets == UNCHANGED <<slots, free, fresh, filling, holds, closing, cancelled>>
 
 Fill(p, n) ==
     LET batch == SubSeq(free, 1, n)
@@ -184,17 +196,10 @@ Fill(p, n) ==
         /\ filling' = [filling EXCEPT ![p] = batch]
         /\ free' = SubSeq(free, n + 1, Len(free))
         /\ fresh' = Min(fresh, Len(free) - n)
-        /\ UNCHANGED <<holds, closing, cancelled>>
+        /\ UNCHANGED <<holds, closing, cancelled, dead>>
 
-\* A producer calls with a batch of n.  It reserves slots, starts to wait, or is
-\* told why neither; then nothing has changed.
-Arrive(p, n) ==
-    LET ticket == Ticket("write", p, n, n)
-        verdict == OnArrival(ticket)
-    IN  /\ Idle(p)
-        /\ \/ verdict = "SERVE" /\ Fill(p, n) /\ UNCHANGED tickets
-           \/ verdict = "WAIT" /\ tickets' = Append(tickets, ticket) /\ NothingButTickets
-           \/ verdict \notin {"SERVE", "WAIT"} /\ UNCHANGED vars
+\* A producer calls with a batch of n, and reserves slots if it is served.
+Arrive(p, n) == Idle(p) /\ Calls(Ticket("write", p, n, n), Fill(p, n))
 
 \* A waiting producer wakes and finds room for its whole batch.
 Admit(p) ==
@@ -206,20 +211,20 @@ Admit(p) ==
 \* A producer has copied its rows, outside the lock: all of them become visible.
 Publish(p) ==
     LET batch == filling[p]
-    IN  /\ Fills(p)
+    IN  /\ Fills(p) /\ p \notin dead
         /\ Become([s \in Slots |-> IF s \in Range(batch)
                         THEN [Blank("live") EXCEPT !.stamp = AtTail(PositionOf(s, batch))]
                         ELSE slots[s]], holds)
         /\ filling' = [filling EXCEPT ![p] = <<>>]
-        /\ UNCHANGED <<free, fresh, tickets, closing, cancelled>>
+        /\ UNCHANGED <<free, fresh, tickets, closing, cancelled, dead>>
 
 \* The copy raised: the slots are free as before, and the next to be taken.
 Abandon(p) ==
-    /\ "Abandon" \in Features /\ Fills(p)
+    /\ "Abandon" \in Features /\ Fills(p) /\ p \notin dead
     /\ slots' = [s \in Slots |-> IF s \in Range(filling[p]) THEN Blank("free") ELSE slots[s]]
     /\ free' = filling[p] \o free
     /\ filling' = [filling EXCEPT ![p] = <<>>]
-    /\ UNCHANGED <<fresh, tickets, holds, closing, cancelled>>
+    /\ UNCHANGED <<fresh, tickets, holds, closing, cancelled, dead>>
 
 --------------------------------------------------------------------------------
 (* Drawing.                                                                   *)
@@ -243,16 +248,10 @@ Take(c, kind, k) == \E batch \in Batches(k) :
                  stamps |-> [i \in 1 .. Len(batch) |-> slots[batch[i]].stamp]]
     IN  /\ Become([s \in Slots |-> IF s \in Range(batch) THEN Drawn(s) ELSE slots[s]],
                   Append(holds, hold))
-        /\ UNCHANGED <<free, fresh, filling, closing, cancelled>>
+        /\ UNCHANGED <<free, fresh, filling, closing, cancelled, dead>>
 
-\* A reader calls for k records, or at least m.  As Arrive.
-Ask(c, kind, k, m) ==
-    LET ticket == Ticket(kind, c, k, m)
-        verdict == OnArrival(ticket)
-    IN  /\ Idle(c)
-        /\ \/ verdict = "SERVE" /\ Take(c, kind, k) /\ UNCHANGED tickets
-           \/ verdict = "WAIT" /\ tickets' = Append(tickets, ticket) /\ NothingButTickets
-           \/ verdict \notin {"SERVE", "WAIT"} /\ UNCHANGED vars
+\* A reader calls for k records, or at least m.
+Ask(c, kind, k, m) == Idle(c) /\ Calls(Ticket(kind, c, k, m), Take(c, kind, k))
 
 \* A waiting reader wakes and finds enough.
 Draw(c) ==
@@ -261,11 +260,13 @@ Draw(c) ==
        IN  Side(ticket) = "reader" /\ Take(c, ticket.kind, ticket.n)
     /\ TicketLeaves(c)
 
-\* Holds are named by their place, from 0.  Every hold has a use of some slot.
+\* Holds are named by their place, from 0.  Every hold has a use of some slot.  Those
+\* of the dead can only be recovered.
 Holds == 0 .. Capacity * UsesPerRecord - 1
-InState(h, state) == h < Len(holds) /\ holds[h + 1].state = state
-OnLease(h) == h < Len(holds) /\ OutOnLease(holds[h + 1])
-NothingButHolds == UNCHANGED <<slots, free, fresh, filling, tickets, closing, cancelled>>
+InHands(h) == h < Len(holds) /\ holds[h + 1].owner \notin dead
+InState(h, state) == InHands(h) /\ holds[h + 1].state = state
+OnLease(h) == InHands(h) /\ OutOnLease(holds[h + 1])
+NothingButHolds == UNCHANGED <<slots, free, fresh, filling, tickets, closing, cancelled, dead>>
 
 \* The reader has gathered and transformed its rows, outside the lock.
 Ready(h) ==
@@ -277,63 +278,68 @@ Fail(h) ==
     /\ "Fail" \in Features /\ InState(h, "gathering")
     /\ holds' = [holds EXCEPT ![h + 1].state = "failed"] /\ NothingButHolds
 
-\* A hold ends: its slots become what After says, those in gone become free.
-EndHold(h, After(_), gone) ==
-    LET batch == holds[h + 1].slots
-    IN  /\ Become([s \in Slots |-> IF s \in Range(gone) THEN Blank("free")
-                                   ELSE IF s \in Range(batch) THEN After(s) ELSE slots[s]],
-                  Without(holds, h + 1))
-        /\ free' = Behind(gone)
-        /\ UNCHANGED <<fresh, filling, tickets, closing, cancelled>>
+\* Holds end, and slots become what After says.  Those that are free now go behind, in
+\* draw order and batch order, where a slot that several of the holds pin goes with the
+\* last; slots that were abandoned with the holds go in front.
+EndHolds(hs, After(_), abandoned) ==
+    LET last(s) == CHOOSE h \in Pinning(hs, s) : \A g \in Pinning(hs, s) : g <= h
+        place(s) == last(s) * Capacity + PositionOf(s, holds[last(s)].slots)
+        gone == {s \in Slots : Pinning(hs, s) # {} /\ After(s).phase = "free"}
+        Self(h) == h
+        stay == Sorted((1 .. Len(holds)) \ hs, Self)
+    IN  /\ Become([s \in Slots |-> After(s)], [i \in 1 .. Len(stay) |-> holds[stay[i]]])
+        /\ free' = abandoned \o Behind(Sorted(gone, place))
+        /\ UNCHANGED <<fresh, closing, cancelled>>
 
 \* The caller has its batch, or commits its lease: what nobody needs any more is free.
 Deliver(h) ==
-    LET Gone(s) == slots[s].pins = 1 /\ (Spent(s) \/ Dropped(s))
-        After(s) == [slots[s] EXCEPT !.pins = @ - 1]
+    LET After(s) == IF Pinning({h + 1}, s) = {} THEN slots[s]
+                    ELSE IF slots[s].pins = 1 /\ (Spent(s) \/ Dropped(s)) THEN Blank("free")
+                    ELSE [slots[s] EXCEPT !.pins = @ - 1]
     IN  /\ InState(h, "ready")
-        /\ EndHold(h, After, SelectSeq(holds[h + 1].slots, Gone))
+        /\ EndHolds({h + 1}, After, <<>>) /\ UNCHANGED <<filling, tickets, dead>>
 
-\* A failed batch, or a lease that its owner gives back, was not used: its records
-\* get back the use and their place in the order of ages.
+\* What becomes of a slot when batches come back that were not used: its record gets
+\* back the uses, and its place in the order of ages, the oldest that is remembered.
+Back(hs, s) ==
+    LET mine == Pinning(hs, s)
+        left == slots[s].pins - Cardinality(mine)
+        ages == {slots[s].stamp} \union
+                {holds[h].stamps[PositionOf(s, holds[h].slots)] : h \in mine}
+    IN  IF Live(s)
+        THEN [slots[s] EXCEPT !.pins = left, !.uses = @ - Cardinality(mine),
+                              !.stamp = CHOOSE a \in ages : \A b \in ages : a <= b]
+        ELSE IF Dropped(s) /\ left = 0 THEN Blank("free")
+        ELSE [slots[s] EXCEPT !.pins = left]
+
+\* A batch failed, or the owner of a lease gives it back.
 Return(h) ==
-    LET hold == holds[h + 1]
-        Gone(s) == slots[s].pins = 1 /\ Dropped(s)
-        Remembered(s) == hold.stamps[PositionOf(s, hold.slots)]
-        After(s) == [slots[s] EXCEPT
-            !.pins = @ - 1,
-            !.uses = IF Live(s) THEN @ - 1 ELSE @,
-            !.stamp = IF Live(s) THEN Min(@, Remembered(s)) ELSE @]
+    LET After(s) == Back({h + 1}, s)
     IN  /\ InState(h, "failed") \/ OnLease(h)
-        /\ EndHold(h, After, SelectSeq(hold.slots, Gone))
+        /\ EndHolds({h + 1}, After, <<>>) /\ UNCHANGED <<filling, tickets, dead>>
 
 --------------------------------------------------------------------------------
-(* Giving up, closing, emptying.                                              *)
+(* Giving up, closing, emptying, dying.                                       *)
 
 \* A caller's deadline passes while it waits.
-Expire(x) ==
-    /\ "Expire" \in Features /\ OnWaking(x) = "WAIT"
-    /\ TicketLeaves(x) /\ NothingButTickets
+Expire(x) == "Expire" \in Features /\ OnWaking(x) = "WAIT" /\ OnlyTicketLeaves(x)
 
 \* A waiting caller wakes and sees its flag.
-Cancel(x) ==
-    /\ OnWaking(x) = "CANCELLED"
-    /\ TicketLeaves(x) /\ NothingButTickets
+Cancel(x) == OnWaking(x) = "CANCELLED" /\ OnlyTicketLeaves(x)
 
 \* A waiting caller wakes and learns that it will never be served.
-Refuse(x) ==
-    /\ OnWaking(x) \in {"SHUT_DOWN", "MUTUAL_WAIT"}
-    /\ TicketLeaves(x) /\ NothingButTickets
+Refuse(x) == OnWaking(x) \in {"SHUT_DOWN", "MUTUAL_WAIT"} /\ OnlyTicketLeaves(x)
 
 \* Anybody sets a flag, without the lock.  Calls that are past their wait ignore it.
 SetCancel(token) ==
     /\ token \in Tokens \ cancelled
     /\ cancelled' = cancelled \union {token}
-    /\ UNCHANGED <<slots, free, fresh, filling, tickets, holds, closing>>
+    /\ UNCHANGED <<slots, free, fresh, filling, tickets, holds, closing, dead>>
 
 \* Anybody closes the buffer: no more writes, and for "stopped" no more draws.
 Close(mode) ==
     /\ closing' = IF closing = "open" \/ mode = "stopped" THEN mode ELSE closing
-    /\ UNCHANGED <<slots, free, fresh, filling, tickets, holds, cancelled>>
+    /\ UNCHANGED <<slots, free, fresh, filling, tickets, holds, cancelled, dead>>
 
 \* Anybody throws the records away.  Slots that are held stay until they are let go.
 Empty ==
@@ -345,20 +351,35 @@ Empty ==
                       ELSE IF Live(s) THEN [Blank("dropped") EXCEPT !.pins = slots[s].pins]
                       ELSE slots[s]], holds)
         /\ free' = Behind(Sorted(gone, Self))
-        /\ UNCHANGED <<fresh, filling, tickets, closing, cancelled>>
+        /\ UNCHANGED <<fresh, filling, tickets, closing, cancelled, dead>>
+
+\* A process dies while it waits, copies or holds a batch.  Nobody knows yet.
+Kill(x) ==
+    /\ "Kill" \in Features /\ x \notin dead
+    /\ Waits(x) \/ Fills(x) \/ HoldsOf(x) # {}
+    /\ dead' = dead \union {x}
+    /\ UNCHANGED <<slots, free, fresh, filling, tickets, holds, closing, cancelled>>
+
+\* Somebody finds a dead process and takes from it all that it had: what it copied is
+\* abandoned, what it held comes back.  From now on the name is that of a new process.
+Recover(x) ==
+    LET batch == IF Fills(x) THEN filling[x] ELSE <<>>
+        After(s) == IF s \in Range(batch) THEN Blank("free") ELSE Back(HoldsOf(x), s)
+        Others(ticket) == ticket.actor # x
+    IN  /\ x \in dead /\ dead' = dead \ {x}
+        /\ EndHolds(HoldsOf(x), After, batch)
+        /\ filling' = [p \in Producers |-> IF p = x THEN <<>> ELSE filling[p]]
+        /\ tickets' = SelectSeq(tickets, Others)
 
 --------------------------------------------------------------------------------
 (* The machine.                                                               *)
 
 Init ==
     /\ slots = [s \in Slots |-> Blank("free")]
-    /\ free = [i \in 1 .. Capacity |-> i - 1]
-    /\ fresh = Capacity
+    /\ free = [i \in 1 .. Capacity |-> i - 1] /\ fresh = Capacity
     /\ filling = [p \in Producers |-> <<>>]
-    /\ tickets = <<>>
-    /\ holds = <<>>
-    /\ closing = "open"
-    /\ cancelled = {}
+    /\ tickets = <<>> /\ holds = <<>>
+    /\ closing = "open" /\ cancelled = {} /\ dead = {}
 
 Arrives(p) == \E n \in WriteSizes : Arrive(p, n)
 Asks(c) == \E r \in Requests : Ask(c, r[1], r[2], r[3])
@@ -367,35 +388,10 @@ Next ==
     \/ \E p \in Producers : Arrives(p) \/ Admit(p) \/ Publish(p) \/ Abandon(p)
     \/ \E c \in Readers : Asks(c) \/ Draw(c)
     \/ \E h \in Holds : Ready(h) \/ Fail(h) \/ Deliver(h) \/ Return(h)
-    \/ \E x \in Actors : Expire(x) \/ Cancel(x) \/ Refuse(x)
+    \/ \E x \in Actors : Expire(x) \/ Cancel(x) \/ Refuse(x) \/ Kill(x) \/ Recover(x)
     \/ \E token \in Tokens : SetCancel(token)
     \/ \E mode \in Closings : Close(mode)
     \/ Empty
 
 Spec == Init /\ [][Next]_vars
-
---------------------------------------------------------------------------------
-(* Who may be counted on.                                                     *)
-
-ReadyOf(c) == \E h \in Holds : Ready(h) /\ holds[h + 1].owner = c
-DeliverOf(c) == \E h \in Holds :
-    Deliver(h) /\ holds[h + 1].owner = c /\ holds[h + 1].kind = "plain"
-ReturnOf(c) == \E h \in Holds :
-    Return(h) /\ holds[h + 1].owner = c /\ holds[h + 1].state = "failed"
-
-\* Threads that are inside a call run on.
-BufferGoesOn ==
-    /\ \A p \in Producers : WF_vars(Admit(p)) /\ WF_vars(Publish(p))
-    /\ \A c \in Readers : /\ WF_vars(Draw(c)) /\ WF_vars(ReadyOf(c))
-                          /\ WF_vars(DeliverOf(c)) /\ WF_vars(ReturnOf(c))
-    /\ \A x \in Actors : WF_vars(Cancel(x)) /\ WF_vars(Refuse(x))
-
-\* Besides, the callers call again.
-CallersGoOn ==
-    /\ BufferGoesOn
-    /\ \A p \in Producers : WF_vars(Arrives(p))
-    /\ \A c \in Readers : WF_vars(Asks(c))
-
-BufferSpec == Spec /\ BufferGoesOn
-CallersSpec == Spec /\ CallersGoOn
 ================================================================================

@@ -1,14 +1,16 @@
 ------------------------ MODULE ReplayBufferProperties -------------------------
 (* What the replay buffer promises: what holds in every state, what holds in  *)
-(* every step, what must happen in the end, and what must at least be         *)
-(* possible, because a model in which nobody ever waits keeps every promise.  *)
+(* every step, what must happen in the end, who must go on for that, and what *)
+(* must at least be possible, because a model in which nobody ever waits      *)
+(* keeps every promise.                                                       *)
 (* Step properties look at every slot before and after instead of numbering   *)
 (* records: a record is a slot and its life there.                            *)
 EXTENDS ReplayBuffer
 
 InPhase(phase) == {s \in Slots : slots[s].phase = phase}
 PinnedBy(h) == Range(holds[h].slots)
-HeldBy(s) == {h \in 1 .. Len(holds) : s \in PinnedBy(h)}
+HeldBy(s) == Pinning(1 .. Len(holds), s)
+Has(x) == Waits(x) \/ Fills(x) \/ HoldsOf(x) # {}
 
 --------------------------------------------------------------------------------
 (* In every state.                                                            *)
@@ -57,6 +59,7 @@ TypeOK ==
     /\ SlotsFit /\ FreeFits /\ FillingFits /\ TicketsFit /\ HoldsFit
     /\ closing \in {"open", "draining", "stopped"}
     /\ cancelled \subseteq Tokens
+    /\ dead \subseteq {x \in Actors : Has(x)}
 
 \* No slot is lost or counted twice, and no batch is larger than the buffer.
 Bounded ==
@@ -78,17 +81,39 @@ DistinctRows ==
     IN  /\ \A p \in Producers : Distinct(filling[p])
         /\ \A h \in 1 .. Len(holds) : Distinct(holds[h].slots)
 
+\* Somebody copies or gathers, can hand back a batch, is dead and will be found, or is
+\* told one of these verdicts.
+SomebodyGoesOn(queue, verdicts) ==
+    \/ ~NothingFilling \/ dead # {}
+    \/ \E h \in 1 .. Len(holds) : OutOnLease(holds[h]) =>
+          \A i \in 1 .. Len(queue) : queue[i].actor # holds[h].owner
+    \/ \E i \in 1 .. Len(queue) : Verdict(queue, i) \in verdicts
+
 \* If nobody inside a call can go on, then somebody outside can make a call that is
 \* served.  (Otherwise those who wait would wait for ever and not be told.)
 NoSilentDeadlock ==
-    LET somebodyGoesOn ==
-            \/ ~NothingFilling
-            \/ \E h \in 1 .. Len(holds) : ~OutOnLease(holds[h]) \/ ~Waits(holds[h].owner)
-            \/ \E i \in 1 .. Len(tickets) : Verdict(tickets, i) # "WAIT"
-        served(ticket) == Idle(ticket.actor) /\ OnArrival(ticket) = "SERVE"
-    IN  tickets = <<>> \/ somebodyGoesOn
+    LET served(ticket) == Idle(ticket.actor) /\ OnArrival(ticket) = "SERVE"
+    IN  \/ tickets = <<>>
+        \/ SomebodyGoesOn(tickets, {"SERVE", "CANCELLED", "SHUT_DOWN", "MUTUAL_WAIT"})
         \/ \E p \in Producers, n \in WriteSizes : served(Ticket("write", p, n, n))
         \/ \E c \in Readers, r \in Requests : served(Ticket(r[1], c, r[2], r[3]))
+
+\* A ticket gets this answer now, or a call would get it if it were made now.
+Due(Answer(_, _)) ==
+    LET Newcomer(ticket) ==
+            Idle(ticket.actor) /\ Answer(Append(tickets, ticket), Len(tickets) + 1)
+    IN  \/ \E i \in 1 .. Len(tickets) : tickets[i].actor \notin dead /\ Answer(tickets, i)
+        \/ \E p \in Producers, n \in WriteSizes : Newcomer(Ticket("write", p, n, n))
+        \/ \E c \in Readers, r \in Requests : Newcomer(Ticket(r[1], c, r[2], r[3]))
+
+\* Conversely, nobody is refused for a mutual wait while a step of somebody inside a
+\* call could help.  (A cancelled call makes way for others only if it is a head.)
+NoFalseDeadlock ==
+    LET Wrong(queue, i) ==
+            /\ Verdict(queue, i) = "MUTUAL_WAIT" /\ ~Overleased(queue[i])
+            /\ \/ SomebodyGoesOn(queue, {"SERVE"})
+               \/ \E j \in Heads(queue) : HasFlag(queue[j])
+    IN  ~Due(Wrong)
 
 --------------------------------------------------------------------------------
 (* In every step.                                                             *)
@@ -106,6 +131,10 @@ Answers(q) == SomebodyDraws /\
          IN  q = <<ticket.kind, ticket.n, ticket.m>>
     ELSE Ask(Drawn.owner, q[1], q[2], q[3])
 
+\* The holds that come back in this step, unused.
+ComesBack(h) == Return(h - 1) \/ \E x \in dead : Recover(x) /\ holds[h].owner = x
+BackAgain == {h \in 1 .. Len(holds) : ComesBack(h)}
+
 NoOlderWaits(x, side) ==
     \A i \in 1 .. Len(tickets) :
         Side(tickets[i]) = side =>
@@ -115,7 +144,7 @@ NoOlderWaits(x, side) ==
 NoOverwrite == [][
     /\ \A s \in Slots : Live(s) \/ slots[s].pins > 0 => slots'[s].phase # "filling"
     /\ \A s \in BecomeFree : Live(s) \/ slots[s].pins > 0 =>
-          \/ (Spent(s) \/ Dropped(s)) /\ slots[s].pins = 1 /\ Len(holds') < Len(holds)
+          \/ (Spent(s) \/ Dropped(s)) /\ HeldBy(s)' = {}
           \/ slots[s].pins = 0 /\ Empty
     ]_vars
 
@@ -130,7 +159,7 @@ Conservation == [][
     /\ BecomeLive # {} => \E p \in Producers : Publish(p)
     /\ \A s \in Slots : Live(s) /\ slots'[s].phase # "live" =>
           Empty \/ \E h \in Holds : Deliver(h) /\ Spent(s) /\ s \in PinnedBy(h + 1)
-    /\ \A h \in Holds : Return(h) => \A s \in PinnedBy(h + 1) :
+    /\ \A h \in BackAgain : \A s \in PinnedBy(h) :
           Live(s) => slots'[s].phase = "live" /\ slots'[s].uses < UsesPerRecord
     ]_vars
 
@@ -146,6 +175,23 @@ LeavesNoTrace == [][
           Arrive(p, n) => StartsToFill(p) \/ NothingButTickets
     /\ \A c \in Readers, r \in Requests :
           Ask(c, r[1], r[2], r[3]) => SomebodyDraws \/ NothingButTickets
+    /\ \A x \in Actors : Kill(x) =>
+          /\ UNCHANGED <<slots, free, fresh, filling, tickets, holds, closing, cancelled>>
+          /\ dead' = dead \union {x}
+    ]_vars
+
+\* Nothing is left of the dead, and the others have what they had.  (The ages that
+\* their holds remember may get other numbers.)
+RecoversTheDead == [][
+    LET Shown(hs) == [h \in 1 .. Len(hs) |->
+                         <<hs[h].owner, hs[h].kind, hs[h].slots, hs[h].state>>]
+    IN  \A x \in Actors : Recover(x) =>
+            LET CallOfOther(ticket) == ticket.actor # x
+                OfOther(hold) == hold.owner # x
+            IN  /\ dead' = dead \ {x} /\ ~Has(x)'
+                /\ tickets' = SelectSeq(tickets, CallOfOther)
+                /\ \A p \in Producers \ {x} : filling'[p] = filling[p]
+                /\ Shown(holds') = Shown(SelectSeq(holds, OfOther))
     ]_vars
 
 \* Writers are admitted in the order in which they came.
@@ -167,13 +213,13 @@ FifoOrder == [][
     /\ \A s, other \in Slots :
           LET lived == Live(s) /\ Live(other) /\ slots'[s].phase = "live"
                        /\ slots'[other].phase = "live"
-              comesBack == \E h \in Holds : Return(h) /\ other \in PinnedBy(h + 1)
+              comesBack == \E h \in BackAgain : other \in PinnedBy(h)
           IN  lived /\ slots[s].stamp < slots[other].stamp =>
                  slots'[s].stamp < slots'[other].stamp \/ SomebodyDraws \/ comesBack
-    /\ \A h \in Holds : Return(h) =>
-          \A i \in 1 .. Len(holds[h + 1].slots) : \A other \in Slots \ PinnedBy(h + 1) :
-              LET s == holds[h + 1].slots[i]
-              IN  Live(s) /\ Live(other) /\ holds[h + 1].stamps[i] < slots[other].stamp
+    /\ \A h \in BackAgain : \A i \in 1 .. Len(holds[h].slots) :
+          \A other \in Slots \ UNION {PinnedBy(g) : g \in BackAgain} :
+              LET s == holds[h].slots[i]
+              IN  Live(s) /\ Live(other) /\ holds[h].stamps[i] < slots[other].stamp
                   => slots'[s].stamp < slots'[other].stamp
     ]_vars
 
@@ -183,6 +229,31 @@ ServedWhole == [][
         LET r == Len(Drawn.slots)
         IN  r <= q[2] /\ (r >= q[3] \/ (Drained /\ r >= 1))
     ]_vars
+
+--------------------------------------------------------------------------------
+(* Who may be counted on.                                                     *)
+
+ReadyOf(c) == \E h \in Holds : Ready(h) /\ holds[h + 1].owner = c
+DeliverOf(c) == \E h \in Holds :
+    Deliver(h) /\ holds[h + 1].owner = c /\ holds[h + 1].kind = "plain"
+ReturnOf(c) == \E h \in Holds :
+    Return(h) /\ holds[h + 1].owner = c /\ holds[h + 1].state = "failed"
+
+\* Threads that are inside a call run on, and the dead are found.
+BufferGoesOn ==
+    /\ \A p \in Producers : WF_vars(Admit(p)) /\ WF_vars(Publish(p))
+    /\ \A c \in Readers : /\ WF_vars(Draw(c)) /\ WF_vars(ReadyOf(c))
+                          /\ WF_vars(DeliverOf(c)) /\ WF_vars(ReturnOf(c))
+    /\ \A x \in Actors : WF_vars(Cancel(x)) /\ WF_vars(Refuse(x)) /\ WF_vars(Recover(x))
+
+\* Besides, the callers call again.
+CallersGoOn ==
+    /\ BufferGoesOn
+    /\ \A p \in Producers : WF_vars(Arrives(p))
+    /\ \A c \in Readers : WF_vars(Asks(c))
+
+BufferSpec == Spec /\ BufferGoesOn
+CallersSpec == Spec /\ CallersGoOn
 
 --------------------------------------------------------------------------------
 (* In the end.                                                                *)
@@ -196,6 +267,11 @@ CancelEnds == \A x \in Actors : Waits(x) /\ TokenOf[x] \in cancelled ~> ~Waits(x
 \* After Close every wait ends, whoever else calls or not (BufferSpec).
 CloseEnds == \A x \in Actors : Waits(x) /\ closing # "open" ~> ~Waits(x)
 
+\* Once nobody is killed any more, nobody stays dead and every wait ends (CallersSpec).
+KillHeals ==
+    <>[][\A x \in Actors : ~Kill(x)]_vars =>
+        \A x \in Actors : (x \in dead ~> x \notin dead) /\ (Waits(x) ~> ~Waits(x))
+
 --------------------------------------------------------------------------------
 (* At least possible. Each names a state, or a step out of it, that a model   *)
 (* worth checking reaches.                                                    *)
@@ -204,14 +280,6 @@ DueToMutualWait(queue, i) ==
     Verdict(queue, i) = "MUTUAL_WAIT" /\ GivesUp(queue, i)
 DueToOwnLeases(queue, i) ==
     Verdict(queue, i) = "MUTUAL_WAIT" /\ Overleased(queue[i])
-
-\* A ticket gets this answer now, or a call would get it if it were made now.
-Due(Answer(_, _)) ==
-    LET Newcomer(ticket) ==
-            Idle(ticket.actor) /\ Answer(Append(tickets, ticket), Len(tickets) + 1)
-    IN  \/ \E i \in 1 .. Len(tickets) : Answer(tickets, i)
-        \/ \E p \in Producers, n \in WriteSizes : Newcomer(Ticket("write", p, n, n))
-        \/ \E c \in Readers, r \in Requests : Newcomer(Ticket(r[1], c, r[2], r[3]))
 
 WriterWaitsThenAdmitted == \E p \in Producers : StartsToFill(p) /\ Waits(p)
 ReaderWaitsThenDraws == SomebodyDraws /\ Waits(Drawn.owner)
@@ -229,4 +297,10 @@ ShortByDraining == closing = "draining" /\
 DroppedWhileHeld == InPhase("dropped") # {}
 CancelAfterAdmit == \E p \in Producers : Fills(p) /\ TokenOf[p] \in cancelled' \ cancelled
 PublishAfterClose == closing # "open" /\ BecomeLive # {}
+KilledWhileWaiting == \E x \in dead : Waits(x)
+KilledWhileFilling == \E x \in dead : Fills(x)
+KilledWhileGathering == \E x \in dead : \E h \in HoldsOf(x) : holds[h].state = "gathering"
+KilledWhileLeasing == \E x \in dead : \E h \in HoldsOf(x) : OutOnLease(holds[h])
+RecoveredThenServed == \E x \in dead : Recover(x) /\ \E y \in Actors \ dead :
+    Waits(y) /\ OnWaking(y) # "SERVE" /\ OnWaking(y)' = "SERVE"
 ================================================================================

@@ -7,7 +7,8 @@ WitnessNames == <<
     "WriterWaitsThenAdmitted", "ReaderWaitsThenDraws", "SmallBehindLarge",
     "MutualWaitFound", "OwnLeaseRefused", "DrawReturned", "LeaseReturned",
     "ShortByLeast", "ShortByDraining", "DroppedWhileHeld", "CancelAfterAdmit",
-    "PublishAfterClose">>
+    "PublishAfterClose", "KilledWhileWaiting", "KilledWhileFilling",
+    "KilledWhileGathering", "KilledWhileLeasing", "RecoveredThenServed">>
 
 Seen(name) ==
     CASE name = "WriterWaitsThenAdmitted" -> WriterWaitsThenAdmitted
@@ -22,6 +23,11 @@ Seen(name) ==
       [] name = "DroppedWhileHeld" -> DroppedWhileHeld
       [] name = "CancelAfterAdmit" -> CancelAfterAdmit
       [] name = "PublishAfterClose" -> PublishAfterClose
+      [] name = "KilledWhileWaiting" -> KilledWhileWaiting
+      [] name = "KilledWhileFilling" -> KilledWhileFilling
+      [] name = "KilledWhileGathering" -> KilledWhileGathering
+      [] name = "KilledWhileLeasing" -> KilledWhileLeasing
+      [] name = "RecoveredThenServed" -> RecoveredThenServed
 
 ASSUME \A i \in 1 .. Len(WitnessNames) : TLCSet(i, FALSE)
 

@@ -2,8 +2,8 @@
 
 A hand-drawn picture of a state machine is wrong as soon as the machine changes. Here the boxes are
 placed by hand, for the eye, but every arrow and every label is found by exploring the quick graphs
-and projecting each step onto one slot, or onto one call. A projected state without a box is an
-error, so the picture cannot leave anything out.
+without kills and projecting each step onto one slot, or onto one call. A projected state without a
+box is an error, so the picture cannot leave anything out.
 
     python docs/tools/draw_state_machine.py [FOLDER]
 """
@@ -16,8 +16,9 @@ from typing import NamedTuple
 from xml.sax.saxutils import escape
 
 from forebay_models.explore.graph import explore
+from forebay_models.without_kills import graphs_without_kills
 from forebay_spec.actions import Machine
-from forebay_spec.bounds import QUICK, Bounds
+from forebay_spec.bounds import Bounds
 from forebay_spec.kernel import Phase, is_sampleable
 from forebay_spec.state import Hold, Slot, State, Ticket
 
@@ -120,10 +121,10 @@ def call_moves(bounds: Bounds, before: State, after: State) -> Iterator[tuple[st
 
 
 def arrows() -> tuple[list[Arrow], list[Arrow]]:
-    """Explore every quick graph; return the arrows of slots and those of calls."""
+    """Explore every quick graph without kills; return the arrows of slots and those of calls."""
     slots: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     called: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-    for bounds in QUICK.values():
+    for bounds in graphs_without_kills().values():
         graph = explore(Machine(bounds))
         for source, label, target in graph.edges:
             before, after = graph.states[source], graph.states[target]

@@ -9,7 +9,7 @@ records at once, never record by record, which is what makes lazy stacks slow el
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypeGuard
+from typing import NamedTuple, TypeGuard, cast
 
 import numpy as np
 import torch
@@ -185,6 +185,10 @@ def _stack_column(column: list[object], dim: int, path: Path, form: Form) -> Non
     if is_node(column[0]):
         _stack(column, dim, path, form, TensorDict)
         return
+    stacked = _stack_alike(column, dim)
+    if stacked is not None:
+        form.values[path] = stacked
+        return
     fault: str | None = None
     tensors = [value for value in column if isinstance(value, torch.Tensor)]
     arrays = [value for value in column if isinstance(value, np.ndarray | np.generic)]
@@ -207,6 +211,20 @@ def _stack_column(column: list[object], dim: int, path: Path, form: Form) -> Non
             fault = no_tensor(_named(column[0]))
     if fault is not None:
         form.faults[path] = f"{key_of(path)}: {fault}"
+
+
+def _stack_alike(column: list[object], dim: int) -> torch.Tensor | None:
+    """Return plain tensors stacked if they are alike, else None; nearly every column is so."""
+    if set(map(type, column)) != {torch.Tensor}:
+        return None
+    tensors = cast("list[torch.Tensor]", column)
+    if len({tensor.dtype for tensor in tensors}) != 1:
+        return None
+    try:
+        stacked = _stack_tensors(tensors, dim)
+    except RuntimeError:  # of different shapes, or on several devices
+        return None
+    return None if stacked.is_nested else stacked
 
 
 def _stack_tensors(tensors: list[torch.Tensor], dim: int) -> torch.Tensor:

@@ -111,7 +111,9 @@ def tlc(
 def explore(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="Graphs, for-ever (liveness) or mutual-wait; everything if none."),
+        typer.Argument(
+            help="Graphs, for-ever and heals-for-ever (liveness) or mutual-wait; all if none."
+        ),
     ] = None,
     tier: TierOption = Tier.QUICK,
     as_json: JsonOption = False,

@@ -3,10 +3,9 @@
 Torch is imported inside the command, so that `forebay --help` stays quick.
 """
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
-from forebay_spec.bounds import QUICK
 
 from forebay_models.campaign_cli import (
     PlantOption,
@@ -19,13 +18,16 @@ from forebay_models.check_cli import JsonOption, SaveOption
 from forebay_models.outcome import Outcome
 from forebay_models.progress import Observer, bar
 from forebay_models.verdicts import report
+from forebay_models.without_kills import graphs_without_kills
+
+_GRAPHS: Final = ", ".join(graphs_without_kills())
 
 
 def cover(
     target: TargetOption = Target.LOCAL,
     graph: Annotated[
         list[str] | None,
-        typer.Option(help=f"A graph to cover, one of {', '.join(QUICK)}; all unless given."),
+        typer.Option(help=f"A graph to cover, one of {_GRAPHS}; all unless given."),
     ] = None,
     budget: Annotated[
         str | None,
@@ -74,8 +76,9 @@ def run_cover(
 
 def known_graph(name: str) -> str:
     """Return the name of a quick graph, or say which there are."""
-    if name not in QUICK:
+    if name not in graphs_without_kills():
         raise typer.BadParameter(
-            f"no graph is called {name!r}; there are: {', '.join(QUICK)}", param_hint="--graph"
+            f"no graph is called {name!r}; there are: {_GRAPHS}",
+            param_hint="--graph",
         )
     return name

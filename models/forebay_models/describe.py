@@ -29,6 +29,7 @@ def describe(state: State) -> dict[str, str]:
     )
     lines["closing"] = state.closing.name.lower()
     lines["cancelled"] = " ".join(sorted(state.cancelled))
+    lines["dead"] = " ".join(sorted(state.dead))
     return {name: text or "-" for name, text in lines.items()}
 
 

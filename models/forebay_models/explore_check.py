@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from forebay_models.explore.outcomes import (
+    FOR_EVER,
     explore_outcome,
     liveness_outcome,
     mutual_wait_outcome,
@@ -13,7 +14,6 @@ from forebay_models.progress import Observer, Quiet
 
 Check = Callable[[Callable[[str], None]], Outcome]
 
-LIVENESS = "for-ever"
 MUTUAL_WAIT = "mutual-wait"
 
 
@@ -22,7 +22,8 @@ def check_explore(
 ) -> list[Outcome]:
     """Explore the named graphs of a tier, or all of it, and return an outcome for each.
 
-    Besides the graphs there are "for-ever", the liveness properties, and "mutual-wait", the bound.
+    Besides the graphs there are "for-ever" and "heals-for-ever", the liveness properties, and
+    "mutual-wait", the bound.
     """
     observer = observer or Quiet()
     checks = _checks(tier_name)
@@ -61,8 +62,11 @@ def _checks(tier_name: str) -> dict[str, Check]:
         bounds = tier(tier_name)[name]
         return lambda progress: explore_outcome(bounds, progress=progress)
 
+    def for_ever(theme: str) -> Check:
+        bounds = tier(tier_name)[theme]
+        return lambda progress: liveness_outcome(bounds, progress=progress)
+
     checks: dict[str, Check] = {name: graph(name) for name in tier(tier_name)}
-    liveness = tier(tier_name)["liveness"]
-    checks[LIVENESS] = lambda progress: liveness_outcome(liveness, progress=progress)
+    checks |= {name: for_ever(theme) for theme, name in FOR_EVER.items()}
     checks[MUTUAL_WAIT] = lambda progress: mutual_wait_outcome(progress=progress)
     return checks

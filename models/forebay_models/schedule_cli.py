@@ -6,7 +6,6 @@ Torch is imported inside the command, so that `forebay --help` stays quick.
 from typing import Annotated
 
 import typer
-from forebay_spec.actions import ACTIONS
 
 from forebay_models.campaign_cli import (
     PlantOption,
@@ -19,6 +18,7 @@ from forebay_models.check_cli import JsonOption, SaveOption, Tier, TierOption
 from forebay_models.outcome import Outcome
 from forebay_models.progress import Observer, bar
 from forebay_models.verdicts import report
+from forebay_models.without_kills import ACTIONS_WITHOUT_KILLS
 
 
 def schedule(
@@ -123,7 +123,7 @@ def run_schedule(
         depth=depth,
         seconds=seconds,
         seed=seed,
-        actions=() if scenarios else tuple(ACTIONS),
+        actions=() if scenarios else ACTIONS_WITHOUT_KILLS,
     )
     campaign = Campaign(settings, observer, name)
     with planted(fault):

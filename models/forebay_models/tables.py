@@ -9,7 +9,7 @@ report and compared by a test.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-OUTSIDE = "outside"  # the column for steps that belong to no actor: Close, SetCancel, Empty
+OUTSIDE = "outside"  # for steps that no actor takes: Close, SetCancel, Empty, Kill, Recover
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from forebay_spec.effects import (
     emptied,
     gathered,
     published,
+    recovered,
     returned,
     without_ticket,
 )
@@ -28,6 +29,7 @@ from forebay_spec.state import (
     State,
     Ticket,
     filling_of,
+    has_something,
     idle,
     initial,
     is_ready_lease,
@@ -68,10 +70,13 @@ class Action:
 
 
 def actor_of(state: State, label: Label) -> str | None:
-    """Return who takes a step: the caller, the owner of the hold, or None for outsiders."""
+    """Return who takes a step: the caller, the owner of the hold, or None for outsiders.
+
+    Nobody dies or is recovered by a step of its own.
+    """
     if label.name in {"Ready", "Fail", "Deliver", "Return"}:
         return state.holds[_position(label.args[0])].owner
-    if label.name in {"SetCancel", "Close", "Empty"}:
+    if label.name in {"SetCancel", "Close", "Empty", "Kill", "Recover"}:
         return None
     return str(label.args[0])
 
@@ -108,7 +113,7 @@ def actions_under(
         return call(bounds, state, Ticket(kind, c, k, m))
 
     def gets(bounds: Bounds, state: State, x: str, *verdicts: Verdict) -> bool:
-        return ticket_of(state, x) is not None and judge(bounds, state, x, False) in verdicts
+        return _waits(state, x) and judge(bounds, state, x, False) in verdicts
 
     def granted(bounds: Bounds, state: State, x: str) -> bool:
         return gets(bounds, state, x, Verdict.SERVE)
@@ -117,7 +122,7 @@ def actions_under(
         return serve(bounds, without_ticket(state, x), waiting(state, x))
 
     def may_expire(bounds: Bounds, state: State, x: str) -> bool:
-        if "Expire" not in bounds.features or ticket_of(state, x) is None:
+        if "Expire" not in bounds.features or not _waits(state, x):
             return False
         return judge(bounds, state, x, True) == Verdict.TIMEOUT
 
@@ -144,6 +149,8 @@ def actions_under(
         Action("SetCancel", _tokens, _is_unset, _set_cancel),
         Action("Close", _modes, _always, _close),
         Action("Empty", _once, _may_empty, _empty),
+        Action("Kill", _who_act, _may_die, _kill),
+        Action("Recover", _who_are_dead, _is_dead, _recover),
     )
     return {action.name: action for action in rows}
 
@@ -192,7 +199,24 @@ def _once(bounds: Bounds, state: State) -> Iterable[Args]:
     return ((),)
 
 
-# Guards and effects of the actions that ask for no verdict.
+def _who_act(bounds: Bounds, state: State) -> Iterable[Args]:
+    return ((x,) for x in bounds.actors)
+
+
+def _who_are_dead(bounds: Bounds, state: State) -> Iterable[Args]:
+    return ((x,) for x in bounds.actors if x in state.dead)
+
+
+# Guards and effects. Who is dead takes no step: every guard about an actor, or about a hold of its
+# own, asks for that, but that of Recover.
+
+
+def _waits(state: State, x: str) -> bool:
+    return ticket_of(state, x) is not None and x not in state.dead
+
+
+def _lives_with_hold(state: State, h: int) -> bool:
+    return h < len(state.holds) and state.holds[h].owner not in state.dead
 
 
 def _may_call(bounds: Bounds, state: State, x: str, *call: str | int) -> bool:
@@ -200,7 +224,7 @@ def _may_call(bounds: Bounds, state: State, x: str, *call: str | int) -> bool:
 
 
 def _fills(bounds: Bounds, state: State, p: str) -> bool:
-    return bool(filling_of(state, p))
+    return bool(filling_of(state, p)) and p not in state.dead
 
 
 def _publish(bounds: Bounds, state: State, p: str) -> tuple[State, ...]:
@@ -208,7 +232,7 @@ def _publish(bounds: Bounds, state: State, p: str) -> tuple[State, ...]:
 
 
 def _may_abandon(bounds: Bounds, state: State, p: str) -> bool:
-    return "Abandon" in bounds.features and bool(filling_of(state, p))
+    return "Abandon" in bounds.features and _fills(bounds, state, p)
 
 
 def _abandon(bounds: Bounds, state: State, p: str) -> tuple[State, ...]:
@@ -216,7 +240,7 @@ def _abandon(bounds: Bounds, state: State, p: str) -> tuple[State, ...]:
 
 
 def _gathers(bounds: Bounds, state: State, h: int) -> bool:
-    return h < len(state.holds) and state.holds[h].state == "gathering"
+    return _lives_with_hold(state, h) and state.holds[h].state == "gathering"
 
 
 def _ready(bounds: Bounds, state: State, h: int) -> tuple[State, ...]:
@@ -232,7 +256,7 @@ def _fail(bounds: Bounds, state: State, h: int) -> tuple[State, ...]:
 
 
 def _is_ready(bounds: Bounds, state: State, h: int) -> bool:
-    return h < len(state.holds) and state.holds[h].state == "ready"
+    return _lives_with_hold(state, h) and state.holds[h].state == "ready"
 
 
 def _deliver(bounds: Bounds, state: State, h: int) -> tuple[State, ...]:
@@ -240,7 +264,7 @@ def _deliver(bounds: Bounds, state: State, h: int) -> tuple[State, ...]:
 
 
 def _may_return(bounds: Bounds, state: State, h: int) -> bool:
-    if h >= len(state.holds):
+    if not _lives_with_hold(state, h):
         return False
     hold = state.holds[h]
     return hold.state == "failed" or is_ready_lease(hold)
@@ -276,6 +300,22 @@ def _may_empty(bounds: Bounds, state: State) -> bool:
 
 def _empty(bounds: Bounds, state: State) -> tuple[State, ...]:
     return (emptied(bounds, state),)
+
+
+def _may_die(bounds: Bounds, state: State, x: str) -> bool:
+    return "Kill" in bounds.features and x not in state.dead and has_something(state, x)
+
+
+def _kill(bounds: Bounds, state: State, x: str) -> tuple[State, ...]:
+    return (state._replace(dead=state.dead | {x}),)
+
+
+def _is_dead(bounds: Bounds, state: State, x: str) -> bool:
+    return x in state.dead
+
+
+def _recover(bounds: Bounds, state: State, x: str) -> tuple[State, ...]:
+    return (recovered(bounds, state, x),)
 
 
 def _position(value: str | int) -> int:

@@ -15,7 +15,7 @@ from forebay_spec.kernel import Closing
 
 Order = Literal["fifo", "random"]
 ReaderKind = Literal["plain", "lease"]
-FEATURES: Final = frozenset({"Abandon", "Fail", "Expire", "Empty"})
+FEATURES: Final = frozenset({"Abandon", "Fail", "Expire", "Empty", "Kill"})
 
 
 class Request(NamedTuple):
@@ -103,6 +103,7 @@ _PLAIN_2 = Request("plain", 2, 2)
 _ONE_OF_2 = Request("plain", 2, 1)
 _LEASE_1 = Request("lease", 1, 1)
 _LEASE_2 = Request("lease", 2, 2)
+_LEASE_1_OF_2 = Request("lease", 2, 1)
 
 _QUICK = (
     Bounds(
@@ -168,6 +169,25 @@ _QUICK = (
         token_of=(("p1", "t1"),),
         closings=_BOTH,
     ),
+    Bounds(
+        name="crash",
+        capacity=2,
+        producers=("p1", "p2"),
+        readers=("c1",),
+        write_sizes=(1, 2),
+        requests=(_PLAIN_1, _LEASE_1_OF_2),
+        features=frozenset({"Empty", "Kill"}),
+        closings=(Closing.DRAINING,),
+    ),
+    Bounds(
+        name="heals",
+        capacity=2,
+        producers=("p1", "p2"),
+        readers=("c1",),
+        write_sizes=(1, 2),
+        requests=(_PLAIN_1,),
+        features=frozenset({"Kill"}),
+    ),
 )
 QUICK: Final[Mapping[str, Bounds]] = {bounds.name: bounds for bounds in _QUICK}
 
@@ -198,6 +218,8 @@ _FULL = (
         features=frozenset({"Abandon", "Expire", "Empty"}),
     ),
     replace(QUICK["liveness"], capacity=3, readers=("c1", "c2")),
+    replace(QUICK["crash"], capacity=3, requests=(_LEASE_1_OF_2,)),
+    replace(QUICK["heals"], capacity=3, readers=("c1", "c2")),
 )
 FULL: Final[Mapping[str, Bounds]] = {
     bounds.name: replace(bounds, name=f"{bounds.name}-full") for bounds in _FULL

@@ -1,8 +1,8 @@
 """What the actions do to a state once it is decided that they happen.
 
 Each function takes a state and returns the next one; a draw at random returns all that may come
-out. None of them asks whether the action may happen, that is the guards' matter, and none of them
-touches the tickets: a ticket leaves by `without_ticket`, before.
+out. None of them asks whether the action may happen, that is the guards' matter, and none but
+`recovered` touches the tickets: a ticket leaves by `without_ticket`, before.
 """
 
 from collections.abc import Iterable, Sequence
@@ -126,6 +126,20 @@ def returned(bounds: Bounds, state: State, h: int) -> State:
         else:
             slots[number] = Slot(phase, uses, pins - 1, stamp)
     return _unpinned(bounds, state, slots, h)
+
+
+def recovered(bounds: Bounds, state: State, actor: str) -> State:
+    """Take back everything that a dead actor left: its call, its filling slots and its holds."""
+    state = without_ticket(state, actor)
+    if filling_of(state, actor):
+        state = abandoned(state, actor)
+    h = 0
+    while h < len(state.holds):
+        if state.holds[h].owner == actor:
+            state = returned(bounds, state, h)
+        else:
+            h += 1
+    return state._replace(dead=state.dead - {actor})
 
 
 def emptied(bounds: Bounds, state: State) -> State:

@@ -11,7 +11,7 @@ from typing import Final
 from forebay_spec.actions import Action, Label, actor_of
 from forebay_spec.bounds import Bounds
 from forebay_spec.kernel import Closing, Phase
-from forebay_spec.state import FILLING_SLOT, FREE_SLOT, State, Ticket, is_ready_lease
+from forebay_spec.state import FILLING_SLOT, FREE_SLOT, State, Ticket, has_something, is_ready_lease
 
 StatePredicate = Callable[[Bounds, State], bool]
 _LIVE: Final = Phase.LIVE
@@ -29,6 +29,7 @@ def type_ok(bounds: Bounds, state: State) -> bool:
         and _ages_ok(bounds, state)
         and state.closing in Closing
         and state.cancelled <= frozenset(bounds.tokens)
+        and (not state.dead or _dead_ok(bounds, state))
     )
 
 
@@ -101,6 +102,11 @@ def _holds_ok(bounds: Bounds, state: State) -> bool:
     )
 
 
+def _dead_ok(bounds: Bounds, state: State) -> bool:
+    """The dead are actors, and each of them has something left."""
+    return all(x in bounds.actors and has_something(state, x) for x in state.dead)
+
+
 def _ages_ok(bounds: Bounds, state: State) -> bool:
     """Ages are ranks from 1 under fifo, different ones for different records, else 0."""
     live = {n: slot.stamp for n, slot in enumerate(state.slots) if slot.phase == _LIVE}
@@ -144,7 +150,7 @@ def distinct_rows(bounds: Bounds, state: State) -> bool:
     return all(len(set(batch)) == len(batch) for batch in batches)
 
 
-_TICKETS_LEAVE: Final = ("Admit", "Draw", "Cancel", "Refuse")
+_BUFFER_GOES_ON: Final = ("Admit", "Draw", "Cancel", "Refuse", "Recover")
 _OWNERS_GO_ON: Final = ("Publish", "Ready", "Deliver", "Return")
 
 
@@ -172,7 +178,7 @@ def no_silent_deadlock(actions: Mapping[str, Action]) -> StatePredicate:
             return True
         who_wait = {ticket.actor for ticket in state.tickets}
         return (
-            any(True for name in _TICKETS_LEAVE for _ in possible(bounds, state, name))
+            any(True for name in _BUFFER_GOES_ON for _ in possible(bounds, state, name))
             or any(
                 actor_of(state, step) not in who_wait
                 for name in _OWNERS_GO_ON

@@ -46,24 +46,32 @@ class StepProperty:
 
 @dataclass(frozen=True)
 class Witness:
-    """Comes up in some step, or the model shows nothing."""
+    """Comes up in some step, or the model shows nothing.
+
+    `actions` are those whose steps can show it first, so that no others need be asked about; none
+    means that any can.
+    """
 
     name: str
     sentence: str
     predicate: StepPredicate
+    actions: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Liveness:
     """Nobody is owed for ever: whoever is in `owed(bounds, state)` is out of it some time later.
 
-    This holds of runs that are fair as `fairness` says.
+    This holds of runs that are fair as `fairness` says and on which the actions in `end` happen no
+    more from some time on. It is checked on the graphs of one `theme`.
     """
 
     name: str
     sentence: str
     fairness: Fairness
     owed: Callable[[Bounds, State], frozenset[str]]
+    theme: str = "liveness"
+    end: frozenset[str] = frozenset()
 
 
 def invariants(actions: Mapping[str, Action] = ACTIONS) -> Mapping[str, Invariant]:
@@ -119,8 +127,14 @@ _STEPS = (
     ),
     StepProperty(
         "LeavesNoTrace",
-        "Calls that come to nothing change nothing but the tickets, or what they had reserved.",
+        "Calls that come to nothing change nothing but the tickets, or what they had reserved; "
+        "Kill changes nothing but who is dead.",
         step_of.leaves_no_trace,
+    ),
+    StepProperty(
+        "RecoversTheDead",
+        "After Recover nothing of the dead actor is left, and all others have what they had.",
+        step_of.recovers_the_dead,
     ),
     StepProperty(
         "FifoAdmission",
@@ -159,6 +173,12 @@ def _who_wait_closed(bounds: Bounds, state: State) -> frozenset[str]:
     return _who_wait(bounds, state) if state.closing != Closing.OPEN else frozenset()
 
 
+def _who_wait_or_are_dead(bounds: Bounds, state: State) -> frozenset[str]:
+    # While nobody is killed, no one goes from waiting to being dead or back without being out of
+    # both in between, so the two debts can be one.
+    return _who_wait(bounds, state) | state.dead
+
+
 _LIVENESS = (
     Liveness(
         "EventuallyServed",
@@ -178,6 +198,14 @@ _LIVENESS = (
         "BufferGoesOn",
         _who_wait_closed,
     ),
+    Liveness(
+        "KillHeals",
+        "Once nobody is killed any more, nobody stays dead and every ticket leaves, if all go on.",
+        "CallersGoOn",
+        _who_wait_or_are_dead,
+        theme="heals",
+        end=frozenset({"Kill"}),
+    ),
 )
 LIVENESS: Final[Mapping[str, Liveness]] = {row.name: row for row in _LIVENESS}
 
@@ -189,6 +217,8 @@ def fair_choice(fairness: Fairness, state: State, label: Label) -> Choice | None
     `CallersGoOn` also the calls of each producer and each reader, whatever their sizes.
     """
     name = label.name
+    if name == "Recover":  # a step of the buffer, for each of the dead
+        return name, str(label.args[0])
     goes_on = name in ("Admit", "Publish", "Draw", "Ready", "Cancel", "Refuse")
     if name in ("Deliver", "Return"):
         h = label.args[0]
@@ -202,20 +232,25 @@ def fair_choice(fairness: Fairness, state: State, label: Label) -> Choice | None
 
 
 _WITNESSES = (
-    ("WriterWaitsThenAdmitted", seen_in.writer_waits_then_admitted),
-    ("ReaderWaitsThenDraws", seen_in.reader_waits_then_draws),
-    ("SmallBehindLarge", seen_in.small_behind_large),
-    ("MutualWaitFound", seen_in.mutual_wait_found),
-    ("OwnLeaseRefused", seen_in.own_lease_refused),
-    ("DrawReturned", seen_in.draw_returned),
-    ("LeaseReturned", seen_in.lease_returned),
-    ("ShortByLeast", seen_in.short_by_least),
-    ("ShortByDraining", seen_in.short_by_draining),
-    ("DroppedWhileHeld", seen_in.dropped_while_held),
-    ("CancelAfterAdmit", seen_in.cancel_after_admit),
-    ("PublishAfterClose", seen_in.publish_after_close),
+    ("WriterWaitsThenAdmitted", seen_in.writer_waits_then_admitted, ("Admit",)),
+    ("ReaderWaitsThenDraws", seen_in.reader_waits_then_draws, ("Draw",)),
+    ("SmallBehindLarge", seen_in.small_behind_large, ()),
+    ("MutualWaitFound", seen_in.mutual_wait_found, ("Arrive", "Ask", "Refuse")),
+    ("OwnLeaseRefused", seen_in.own_lease_refused, ("Arrive", "Ask", "Refuse")),
+    ("DrawReturned", seen_in.draw_returned, ("Return",)),
+    ("LeaseReturned", seen_in.lease_returned, ("Return",)),
+    ("ShortByLeast", seen_in.short_by_least, ("Ask", "Draw")),
+    ("ShortByDraining", seen_in.short_by_draining, ("Ask", "Draw")),
+    ("DroppedWhileHeld", seen_in.dropped_while_held, ("Empty",)),
+    ("CancelAfterAdmit", seen_in.cancel_after_admit, ("SetCancel",)),
+    ("PublishAfterClose", seen_in.publish_after_close, ("Publish",)),
+    ("KilledWhileWaiting", seen_in.killed_while_waiting, ("Kill",)),
+    ("KilledWhileFilling", seen_in.killed_while_filling, ("Kill",)),
+    ("KilledWhileGathering", seen_in.killed_while_gathering, ("Kill",)),
+    ("KilledWhileLeasing", seen_in.killed_while_leasing, ("Kill",)),
+    ("RecoveredThenServed", seen_in.recovered_then_served, ("Recover",)),
 )
 WITNESSES: Final[Mapping[str, Witness]] = {
-    name: Witness(name, (predicate.__doc__ or "").strip(), predicate)
-    for name, predicate in _WITNESSES
+    name: Witness(name, (predicate.__doc__ or "").strip(), predicate, actions)
+    for name, predicate, actions in _WITNESSES
 }

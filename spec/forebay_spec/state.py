@@ -65,6 +65,7 @@ class State(NamedTuple):
     holds: Holds
     closing: Closing
     cancelled: frozenset[str]
+    dead: frozenset[str]
 
 
 FREE_SLOT: Final = Slot(Phase.FREE, 0, 0, 0)
@@ -83,6 +84,7 @@ def initial(bounds: Bounds) -> State:
         holds=(),
         closing=Closing.OPEN,
         cancelled=frozenset(),
+        dead=frozenset(),
     )
 
 
@@ -117,8 +119,19 @@ def is_ready_lease(hold: Hold) -> bool:
     return hold.kind == "lease" and hold.state == "ready"
 
 
+def has_something(state: State, actor: str) -> bool:
+    """Tell whether an actor waits, fills or holds, so that its death leaves something behind."""
+    return (
+        ticket_of(state, actor) is not None
+        or bool(filling_of(state, actor))
+        or any(hold.owner == actor for hold in state.holds)
+    )
+
+
 def idle(state: State, actor: str) -> bool:
-    """Tell whether an actor may make a call: it is in none, though it may have leases."""
+    """Tell whether an actor may make a call: it lives and is in none, though it may have leases."""
+    if actor in state.dead:
+        return False
     for ticket in state.tickets:
         if ticket.actor == actor:
             return False

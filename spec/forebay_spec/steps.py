@@ -5,7 +5,7 @@ two states slot by slot and believe nothing of the label but the name of the act
 so an action with a wrong effect does not get past them by having the right name.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Final
 
@@ -58,6 +58,14 @@ def ended_hold(before: State, label: Label) -> Hold | None:
     return None
 
 
+def returned_holds(before: State, label: Label) -> tuple[Hold, ...]:
+    """Return the holds whose records a step returns, in draw order."""
+    if label.name == "Recover":
+        return tuple(hold for hold in before.holds if hold.owner == label.args[0])
+    hold = ended_hold(before, label) if label.name == "Return" else None
+    return () if hold is None else (hold,)
+
+
 def drawn_hold(before: State, after: State) -> Hold | None:
     """Return the hold that a step has drawn, or None."""
     return after.holds[-1] if len(after.holds) > len(before.holds) else None
@@ -103,25 +111,29 @@ def whole_batches(bounds: Bounds, before: State, label: Label, after: State) -> 
 def conservation(bounds: Bounds, before: State, label: Label, after: State) -> bool:
     """Records come by Publish, go by being spent or by Empty, and come back when returned."""
     if before.slots is after.slots:
-        return label.name != "Return"
+        return not returned_holds(before, label)
     hold = ended_hold(before, label)
     ended = hold.slots if hold else ()
+    back = [number for hold in returned_holds(before, label) for number in hold.slots]
     new_hold = drawn_hold(before, after)
     drawn = new_hold.slots if new_hold else ()
     return all(
-        _accounted(bounds, label.name, old, new, number in ended, number in drawn)
+        _accounted(
+            bounds, label.name, old, new, number in ended, back.count(number), number in drawn
+        )
         for number, (old, new) in enumerate(zip(before.slots, after.slots, strict=True))
     )
 
 
-def _accounted(bounds: Bounds, name: str, old: Slot, new: Slot, ended: bool, drawn: bool) -> bool:
-    """Tell whether what became of one slot is one of the things that may."""
+def _accounted(
+    bounds: Bounds, name: str, old: Slot, new: Slot, ended: bool, back: int, drawn: bool
+) -> bool:
+    """Tell whether what became of one slot, `back` uses of which return, is one of what may."""
     if old.phase < _LIVE:
         return new.phase < _LIVE or (name == "Publish" and new[:3] == (_LIVE, 0, 0))
     if old.phase == Phase.DROPPED:
-        return new.phase == Phase.DROPPED or (ended and new.phase == _FREE)
+        return new.phase == Phase.DROPPED or ((ended or back > 0) and new.phase == _FREE)
     if new.phase == _LIVE:
-        back = ended and name == "Return"
         if back and not is_sampleable(new.phase, new.uses, bounds.uses):
             return False
         return new.uses - old.uses == drawn - back
@@ -135,6 +147,8 @@ def leaves_no_trace(bounds: Bounds, before: State, label: Label, after: State) -
     if label.name in ("Expire", "Cancel", "Refuse"):
         left = tuple(ticket for ticket in before.tickets if ticket.actor != label.args[0])
         return left != before.tickets and after == before._replace(tickets=left)
+    if label.name == "Kill":
+        return after == before._replace(dead=before.dead | {str(label.args[0])})
     if label.name == "Abandon":
         return _abandoned_cleanly(before, str(label.args[0]), after)
     if label.name in ("Arrive", "Ask"):
@@ -159,6 +173,29 @@ def _abandoned_cleanly(before: State, writer: str, after: State) -> bool:
         and kept == list(before.free)
         and set(given_up) <= set(after.free)
     )
+
+
+def recovers_the_dead(bounds: Bounds, before: State, label: Label, after: State) -> bool:
+    """Recover leaves nothing of a dead actor, and to all others what they have."""
+    if label.name != "Recover":
+        return True
+    x = label.args[0]
+    others = [hold for hold in before.holds if hold.owner != x]
+    return (
+        x not in after.dead
+        and after.tickets == tuple(ticket for ticket in before.tickets if ticket.actor != x)
+        and after.filling == tuple(entry for entry in before.filling if entry[0] != x)
+        and [hold._replace(stamps=()) for hold in after.holds]
+        == [hold._replace(stamps=()) for hold in others]
+        and _order(after.holds) == _order(others)
+    )
+
+
+def _order(holds: Iterable[Hold]) -> list[int]:
+    """Return the ages that holds remember, numbered among themselves; ranks may move together."""
+    ages = [stamp for hold in holds for stamp in hold.stamps]
+    ordered = sorted(set(ages))
+    return [ordered.index(age) for age in ages]
 
 
 def fifo_admission(bounds: Bounds, before: State, label: Label, after: State) -> bool:
@@ -205,8 +242,7 @@ def _ages_due(bounds: Bounds, before: State, label: Label, after: State) -> list
         moved = tuple(number for number in drawn.slots if number in again)
     for place, number in enumerate(moved):
         ages[number] = tail + place
-    ended = ended_hold(before, label)
-    if ended is not None and label.name == "Return":
+    for ended in returned_holds(before, label):
         for number, remembered in zip(ended.slots, ended.stamps, strict=True):
             ages[number] = min(ages[number], remembered)
     return ages

@@ -78,8 +78,10 @@ def mutual_wait_victim(bounds: Bounds, state: State) -> Ticket | None:
     """Return the call that must give way because all wait for each other, or None.
 
     A hold of somebody who does not wait may still end by itself, so it is busy; only a lease that
-    is in the hands of a caller who waits is not.
+    is in the hands of a caller who waits is not. What the dead have comes back, and may help.
     """
+    if state.dead:
+        return None
     writer, reader = head_of(state, True), head_of(state, False)
     n = writer.n if writer else 0
     m = reader.m if reader else 0

@@ -7,7 +7,7 @@ properties are about is named here, and a check in which one of them never comes
 from forebay_spec.actions import Label
 from forebay_spec.bounds import Bounds
 from forebay_spec.kernel import Closing, Phase, Verdict
-from forebay_spec.state import State, filling_of
+from forebay_spec.state import State, filling_of, is_ready_lease
 from forebay_spec.steps import call_of, drawn_hold, ended_hold
 from forebay_spec.verdicts import misfit, mutual_wait_victim, verdict
 
@@ -103,3 +103,33 @@ def cancel_after_admit(bounds: Bounds, before: State, label: Label, after: State
 def publish_after_close(bounds: Bounds, before: State, label: Label, after: State) -> bool:
     """A writer publishes into a buffer that was closed while it was filling."""
     return label.name == "Publish" and before.closing != Closing.OPEN
+
+
+def killed_while_waiting(bounds: Bounds, before: State, label: Label, after: State) -> bool:
+    """A dead actor has a call that waits."""
+    return any(ticket.actor in after.dead for ticket in after.tickets)
+
+
+def killed_while_filling(bounds: Bounds, before: State, label: Label, after: State) -> bool:
+    """A dead actor has slots that it was filling."""
+    return any(owner in after.dead for owner, _ in after.filling)
+
+
+def killed_while_gathering(bounds: Bounds, before: State, label: Label, after: State) -> bool:
+    """A dead actor has a batch that it was gathering."""
+    return any(hold.owner in after.dead and hold.state == "gathering" for hold in after.holds)
+
+
+def killed_while_leasing(bounds: Bounds, before: State, label: Label, after: State) -> bool:
+    """A dead actor has a lease that it had in hands."""
+    return any(hold.owner in after.dead and is_ready_lease(hold) for hold in after.holds)
+
+
+def recovered_then_served(bounds: Bounds, before: State, label: Label, after: State) -> bool:
+    """A call that waits can be served because a dead actor was recovered."""
+    return label.name == "Recover" and any(
+        ticket.actor not in after.dead
+        and verdict(bounds, after, ticket.actor) == Verdict.SERVE
+        and verdict(bounds, before, ticket.actor) != Verdict.SERVE
+        for ticket in after.tickets
+    )

@@ -9,14 +9,14 @@ from forebay_spec.state import Hold, Slot, State, Ticket
 START = (
     '[slots |-> <<[phase |-> "free", uses |-> 0, pins |-> 0, stamp |-> 0]>>, free |-> <<0>>, '
     "fresh |-> 1, filling |-> [p1 |-> <<>>], tickets |-> <<>>, holds |-> <<>>, "
-    'closing |-> "open", cancelled |-> {}]'
+    'closing |-> "open", cancelled |-> {}, dead |-> {}]'
 )
 FULL = (
     '[slots |-> <<[phase |-> "live", uses |-> 1, pins |-> 1, stamp |-> 2]>>, free |-> << >>, '
     "fresh |-> 0, filling |-> [p1 |-> <<3, 1>>, p0 |-> <<2>>], "
     'tickets |-> <<[n |-> 2, m |-> 1, kind |-> "plain", actor |-> "c1"]>>, '
     'holds |-> <<[owner |-> "c2", kind |-> "lease", slots |-> <<0>>, stamps |-> <<1>>, '
-    'state |-> "ready"]>>, closing |-> "draining", cancelled |-> {"t1", "t2"}]'
+    'state |-> "ready"]>>, closing |-> "draining", cancelled |-> {"t1", "t2"}, dead |-> {"c2"}]'
 )
 FULL_STATE = State(
     slots=(Slot(Phase.LIVE, 1, 1, 2),),
@@ -27,6 +27,7 @@ FULL_STATE = State(
     holds=(Hold("c2", "lease", (0,), (1,), "ready"),),
     closing=Closing.DRAINING,
     cancelled=frozenset({"t1", "t2"}),
+    dead=frozenset({"c2"}),
 )
 
 
@@ -89,6 +90,7 @@ def test_a_step_without_a_label_is_an_error() -> None:
         ("free |-> <<0>>", "free |-> {0}"),
         ("tickets |-> <<>>", "tickets |-> <<3>>"),
         ("cancelled |-> {}", "cancelled |-> <<>>"),
+        ("dead |-> {}", "dead |-> {1}"),
         ('closing |-> "open"', 'closing |-> "ajar"'),
         (", uses |-> 0", ""),
         ("free |-> <<0>>", "free |-> <<0>"),

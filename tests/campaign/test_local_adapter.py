@@ -23,8 +23,9 @@ from forebay_models.adapters.records import STORAGES, TORN, StorageKind, batch_o
 from forebay_models.campaign.driver import Exercise
 from forebay_models.campaign.replay import Move, walk
 from forebay_models.campaign.settings import Setting
-from forebay_spec.actions import ACTIONS, Label
-from forebay_spec.bounds import FEATURES, Bounds, Request
+from forebay_models.without_kills import ACTIONS_WITHOUT_KILLS, FEATURES_WITHOUT_KILLS
+from forebay_spec.actions import Label
+from forebay_spec.bounds import Bounds, Request
 from forebay_spec.kernel import Closing, Verdict
 from forebay_spec.state import initial
 
@@ -37,7 +38,7 @@ BOUNDS = Bounds(
     write_sizes=(1, 2),
     requests=(Request("plain", 1, 1), Request("plain", 2, 1), Request("lease", 2, 2)),
     token_of=(("p1", "t1"),),
-    features=FEATURES,
+    features=FEATURES_WITHOUT_KILLS,
     closings=(Closing.DRAINING, Closing.STOPPED),
 )
 
@@ -101,7 +102,7 @@ def test_a_path_with_every_action_is_followed(storage: StorageKind) -> None:
     exercise = Exercise()
     failure = walk(start, Setting(BOUNDS, storage, 0), PATH, exercise=exercise)
     assert failure is None
-    assert set(exercise.actions) == set(ACTIONS)
+    assert set(exercise.actions) == set(ACTIONS_WITHOUT_KILLS)
     assert exercise.steps == len(PATH)
 
 

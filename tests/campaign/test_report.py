@@ -11,9 +11,9 @@ from forebay_models.mutants.local import LOCAL_MUTANTS
 from forebay_models.outcome import Verdict
 from forebay_models.runs.walk import WalkRun
 from forebay_models.tokens import Token, read_token
-from forebay_spec.actions import ACTIONS, Label
+from forebay_models.without_kills import ACTIONS_WITHOUT_KILLS, WITNESSES_WITHOUT_KILLS
+from forebay_spec.actions import Label
 from forebay_spec.bounds import Bounds, Request
-from forebay_spec.properties import WITNESSES
 
 BOUNDS = Bounds(
     name="small",
@@ -38,6 +38,7 @@ step | p1           | c1                | state
      |              |                   | holds = -
      |              |                   | closing = open
      |              |                   | cancelled = -
+     |              |                   | dead = -
 1    | Arrive(p1,1) |                   | slots[0] = filling
      |              |                   | free = (1), 1 of them fresh
      |              |                   | filling = p1: (0)
@@ -76,8 +77,8 @@ def session_with(exercise: Exercise, failure: Divergence | None = None) -> Sessi
 
 def complete() -> Exercise:
     exercise = Exercise(examples=3, steps=70)
-    exercise.actions.update(dict.fromkeys(ACTIONS, 2))
-    exercise.witnesses.update(dict.fromkeys(WITNESSES, 1))
+    exercise.actions.update(dict.fromkeys(ACTIONS_WITHOUT_KILLS, 2))
+    exercise.witnesses.update(dict.fromkeys(WITNESSES_WITHOUT_KILLS, 1))
     return exercise
 
 

@@ -39,7 +39,7 @@ def test_a_page_runs_as_one_programme(page: Path) -> None:
     assert threading.active_count() == before, "the page leaves a thread behind"
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(120)  # some start processes
 @pytest.mark.parametrize(
     ("page", "line", "code"),
     [(page, line, code) for page in HOW_TOS for line, code in blocks(page)],

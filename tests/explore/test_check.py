@@ -1,5 +1,7 @@
 """The honest specification keeps every promise; a violation comes with a shortest path to it."""
 
+from dataclasses import replace
+
 import pytest
 from forebay_models.explore.check import Violation, check
 from forebay_models.explore.graph import Limits, explore
@@ -7,7 +9,7 @@ from forebay_models.explore.outcomes import WITNESSES_OF
 from forebay_models.explore.show import path_table, violation_shown
 from forebay_models.mutants.spec import SPEC_MUTANTS
 from forebay_spec.actions import Machine
-from forebay_spec.bounds import QUICK, mutual_wait_bounds
+from forebay_spec.bounds import QUICK, Request, mutual_wait_bounds
 from forebay_spec.properties import STEPS, WITNESSES
 
 from tests.spec.walking import label
@@ -26,6 +28,7 @@ step | p1           | state
      |              | holds = -
      |              | closing = open
      |              | cancelled = -
+     |              | dead = -
 1    | Arrive(p1,1) | slots[0] = filling
      |              | free = (), 0 of them fresh
      |              | filling = p1: (0)
@@ -47,9 +50,51 @@ def test_the_honest_specification_keeps_every_promise(name: str) -> None:
     assert report.witnesses == WITNESSES_OF[name]
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"write_sizes": (2,), "requests": (Request("plain", 1, 1),)},
+        {"capacity": 1, "write_sizes": (1,), "requests": (Request("lease", 1, 1),)},
+    ],
+    ids=["held-by-two", "leased-twice"],
+)
+def test_records_with_several_holds_are_recovered_as_promised(changes: dict[str, object]) -> None:
+    # The quick graphs with kills have one use a record, so a record has one hold there.
+    bounds = replace(QUICK["readers"], name="shared", features=frozenset({"Kill"}))
+    bounds = replace(bounds, **changes)  # type: ignore[arg-type]  # a table
+    report = check(Machine(bounds))
+    assert any(
+        any(slot.pins == 2 for slot in state.slots) and state.dead for state in report.graph.states
+    )
+    assert report.violation is None
+
+
 def test_the_quick_graphs_together_have_every_witness() -> None:
     together: frozenset[str] = frozenset().union(*WITNESSES_OF.values())
     assert together == frozenset(WITNESSES)
+
+
+@pytest.mark.parametrize("name", ["leases", "readers", "heals"])
+def test_no_witness_comes_up_in_a_step_of_an_action_that_is_not_asked_about_it_before(
+    name: str,
+) -> None:
+    graph = explore(Machine(QUICK[name]))
+    seen: dict[str, set[str]] = {}
+    for source, found, target in graph.edges:  # breadth first, so that what leads there is before
+        before, after = graph.states[source], graph.states[target]
+        for witness in WITNESSES.values():
+            if witness.predicate(graph.bounds, before, found, after):
+                seen.setdefault(witness.name, set()).add(found.name)
+                asked = witness.actions or seen[witness.name]
+                assert seen[witness.name] & set(asked), (witness.name, found)
+    assert seen.keys() == WITNESSES_OF[name]
+
+
+def test_steps_that_kill_stand_under_nobody() -> None:
+    machine = Machine(QUICK["heals"])
+    graph = explore(machine)
+    number = next(n for n, state in enumerate(graph.states) if state.dead)
+    assert path_table(graph.path_to(number)).splitlines()[-1].endswith("| Kill(p1) | dead = p1")
 
 
 def overwritten() -> Violation:

@@ -17,10 +17,17 @@ def honest() -> Graph:
     return explore(Machine(QUICK["liveness"]))
 
 
+@pytest.fixture(scope="module")
+def healing() -> Graph:
+    return explore(Machine(QUICK["heals"]))
+
+
 @pytest.mark.parametrize("name", list(LIVENESS))
 @pytest.mark.parametrize("strong", [False, True])
-def test_everybody_gets_an_end(honest: Graph, name: str, strong: bool) -> None:
-    found = answer(honest, LIVENESS[name], strong=strong)
+def test_everybody_gets_an_end(honest: Graph, healing: Graph, name: str, strong: bool) -> None:
+    prop = LIVENESS[name]
+    graph = {"liveness": honest, "heals": healing}[prop.theme]
+    found = answer(graph, prop, strong=strong)
     assert found.starvation is None
     assert found.owed > 500
 
@@ -67,6 +74,22 @@ def test_a_small_writer_that_passes_a_large_one_starves_it() -> None:
         )
     )
     assert always - {None} <= taken
+
+
+def test_who_is_killed_again_and_again_keeps_others_waiting_but_kills_end(healing: Graph) -> None:
+    endless = replace(LIVENESS["KillHeals"], end=frozenset())
+    found = answer(healing, endless).starvation
+    assert found is not None
+    assert {label.name for label, _ in found.round if label is not None} >= {"Kill", "Recover"}
+
+
+def test_the_dead_whom_nobody_looks_for_stay_dead() -> None:
+    machine = SPEC_MUTANTS["dead_never_recovered"].machine(QUICK["heals"])
+    found = answer(explore(machine), LIVENESS["KillHeals"]).starvation
+    assert found is not None
+    assert found.path[-1].label is not None
+    assert found.path[-1].label.name == "Kill"
+    assert found.path[-1].state.dead or ticket_of(found.path[-1].state, found.actor)
 
 
 def test_half_a_graph_gives_no_answer() -> None:

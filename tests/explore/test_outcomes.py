@@ -111,6 +111,28 @@ def test_liveness_holds_under_the_fairness_that_is_named(strong: bool) -> None:
     assert outcome.figures["EventuallyServed owed in states"] == 2874
 
 
+def test_whoever_dies_is_recovered_and_hinders_nobody_for_ever() -> None:
+    outcome = liveness_outcome(QUICK["heals"])
+    assert (outcome.name, outcome.verdict) == ("explore heals-for-ever", Verdict.HOLDS)
+    assert outcome.figures["KillHeals owed in states"] == 3360
+    assert "EventuallyServed owed in states" not in outcome.figures
+
+
+def test_one_who_stays_dead_is_shown() -> None:
+    bounds = replace(QUICK["heals"], producers=("p1",), readers=("r1",))
+    machine = SPEC_MUTANTS["dead_never_recovered"].machine(bounds)
+    outcome = liveness_outcome(bounds, machine=machine)
+    assert outcome.verdict is Verdict.VIOLATED
+    assert outcome.counterexample is not None
+    assert outcome.counterexample.what[0].startswith("KillHeals is violated: Once nobody is killed")
+    assert "p1 stays dead" in outcome.counterexample.what[1]
+
+
+def test_a_graph_that_no_liveness_property_is_about_is_refused() -> None:
+    with pytest.raises(KeyError, match="writers"):
+        liveness_outcome(QUICK["writers"])
+
+
 def test_a_starved_call_is_shown_with_what_goes_on_meanwhile() -> None:
     machine = SPEC_MUTANTS["barging_writer"].machine(LIVENESS)
     outcome = liveness_outcome(machine=machine)

@@ -22,6 +22,7 @@ step | p1           | state
      |              | holds = -
      |              | closing = open
      |              | cancelled = -
+     |              | dead = -
      |              | records = (- -)
 1    | Arrive(p1,1) | p1 extend(1), called at 1, returned at 2: done
      |              | slots[0] = filling

@@ -6,8 +6,9 @@ from forebay_models.adapters.adapter import INTERRUPTED
 from forebay_models.campaign.replay import Move
 from forebay_models.campaign.settings import Setting
 from forebay_models.runs.walk import WalkRun
+from forebay_models.without_kills import FEATURES_WITHOUT_KILLS
 from forebay_spec.actions import Label
-from forebay_spec.bounds import FEATURES, Bounds, Request
+from forebay_spec.bounds import Bounds, Request
 
 BOUNDS: Final = Bounds(
     name="small",
@@ -17,7 +18,7 @@ BOUNDS: Final = Bounds(
     write_sizes=(1, 2),
     requests=(Request("plain", 1, 1), Request("plain", 2, 2)),
     token_of=(("c1", "t1"),),
-    features=FEATURES,
+    features=FEATURES_WITHOUT_KILLS,
 )
 SETTING: Final = Setting(BOUNDS, "tensor", 0)
 

@@ -19,6 +19,8 @@ def test_labels_read_as_in_the_documentation() -> None:
     assert str(Label("Deliver", (0,))) == "Deliver(0)"
     assert str(Label("Close", ("draining",))) == "Close(draining)"
     assert str(Label("Empty")) == "Empty"
+    assert str(Label("Kill", ("p1",))) == "Kill(p1)"
+    assert str(Label("Recover", ("p1",))) == "Recover(p1)"
 
 
 def test_at_the_start_everything_is_free_and_fresh() -> None:
@@ -27,6 +29,7 @@ def test_at_the_start_everything_is_free_and_fresh() -> None:
     assert (state.free, state.fresh) == ((0, 1, 2), 3)
     assert (state.filling, state.tickets, state.holds) == ((), (), ())
     assert (state.closing, state.cancelled) == (Closing.OPEN, frozenset())
+    assert state.dead == frozenset()
 
 
 def test_a_writer_that_fits_fills_the_first_free_slots() -> None:
@@ -228,6 +231,105 @@ def test_a_call_that_is_turned_away_at_once_is_a_step_to_the_same_state() -> Non
     assert Machine(ONE).apply(state, label("Ask(c1,plain,1,1)")) == (state,)
 
 
+WAITS = ("Arrive(p1,3)", "Arrive(p2,1)")
+FILLS = ("Arrive(p1,2)",)
+GATHERS = ("Arrive(p2,2)", "Publish(p2)", "Ask(c1,plain,1,1)")
+LEASES = ("Arrive(p2,2)", "Publish(p2)", "Ask(c1,lease,1,1)", "Ready(0)")
+
+
+@pytest.mark.parametrize(
+    ("story", "victims"),
+    [
+        ((), set()),
+        (WAITS, {"p1", "p2"}),
+        (FILLS, {"p1"}),
+        (GATHERS, {"c1"}),
+        (LEASES, {"c1"}),
+        ((*LEASES, "Kill(c1)"), set()),
+    ],
+)
+def test_only_who_lives_and_has_something_is_killed(
+    story: tuple[str, ...], victims: set[str]
+) -> None:
+    found = enabled(ONE, walk(ONE, *story))
+    assert {text for text in found if text.startswith("Kill")} == {f"Kill({x})" for x in victims}
+
+
+@pytest.mark.parametrize(("story", "x"), [(WAITS, "p2"), (FILLS, "p1"), (GATHERS, "c1")])
+def test_a_death_changes_nothing_but_who_is_dead(story: tuple[str, ...], x: str) -> None:
+    before = walk(ONE, *story)
+    assert on(ONE, before, f"Kill({x})") == before._replace(dead=frozenset({x}))
+
+
+@pytest.mark.parametrize(
+    ("story", "x", "stopped"),
+    [
+        (("Arrive(p1,3)", "Arrive(x1,1)"), "x1", {"Expire(x1)"}),
+        (("Arrive(p1,2)", "Arrive(p2,2)", "Abandon(p1)"), "p2", {"Admit(p2)"}),
+        (("Arrive(p1,3)", "Arrive(p2,1)", "SetCancel(t2)"), "p2", {"Cancel(p2)"}),
+        (("Arrive(p1,3)", "Arrive(p2,1)", "Close(draining)"), "p2", {"Refuse(p2)"}),
+        (FILLS, "p1", {"Publish(p1)", "Abandon(p1)"}),
+        (("Ask(c1,plain,1,1)", *FILLS, "Publish(p1)"), "c1", {"Draw(c1)"}),
+        (GATHERS, "c1", {"Ready(0)", "Fail(0)"}),
+        ((*GATHERS, "Ready(0)"), "c1", {"Deliver(0)"}),
+        ((*GATHERS, "Fail(0)"), "c1", {"Return(0)"}),
+        (LEASES, "c1", {"Deliver(0)", "Return(0)", "Ask(c1,plain,1,1)"}),
+    ],
+)
+def test_who_is_dead_takes_no_step(story: tuple[str, ...], x: str, stopped: set[str]) -> None:
+    state = walk(ONE, *story)
+    assert stopped <= enabled(ONE, state)
+    found = enabled(ONE, on(ONE, state, f"Kill({x})"))
+    assert not stopped & found
+    assert {text for text in found if f"({x}" in text} == {f"Recover({x})"}
+
+
+def test_a_dead_writer_frees_its_slots_at_the_front_as_by_abandon() -> None:
+    state = walk(ONE, "Arrive(p1,2)", "Arrive(p2,1)", "Abandon(p2)")
+    assert on(ONE, state, "Kill(p1)", "Recover(p1)") == on(ONE, state, "Abandon(p1)")
+
+
+def test_the_call_of_the_dead_leaves_and_those_behind_it_move_up() -> None:
+    state = walk(ONE, "Arrive(p1,1)", "Arrive(p2,3)", "Arrive(x1,1)", "Kill(p2)")
+    assert "Admit(x1)" not in enabled(ONE, state)
+    state = on(ONE, state, "Recover(p2)")
+    assert state.tickets == (Ticket("write", "x1", 1, 1),)
+    assert "Admit(x1)" in enabled(ONE, state)
+
+
+@pytest.mark.parametrize("end", [(), ("Ready(0)",), ("Fail(0)",)])
+def test_records_that_the_dead_held_are_as_if_never_drawn(end: tuple[str, ...]) -> None:
+    before = walk(TWO, "Arrive(p1,3)", "Publish(p1)")
+    state = on(TWO, before, "Ask(c1,plain,2,2)", *end, "Kill(c1)")
+    assert on(TWO, state, "Recover(c1)") == before
+
+
+def test_all_holds_of_the_dead_return_in_draw_order_and_the_others_stay() -> None:
+    state = walk(TWO, "Arrive(p1,3)", "Publish(p1)", "Ask(c1,lease,1,1)", "Ready(0)")
+    state = on(TWO, state, "Ask(c2,lease,1,1)", "Ready(1)", "Ask(c1,lease,2,2)", "Ready(2)")
+    assert [hold.slots for hold in state.holds] == [(0,), (1,), (2, 0)]
+    found = on(TWO, state, "Kill(c1)", "Recover(c1)")
+    assert found == on(TWO, state, "Return(0)", "Return(1)")
+    assert [hold.owner for hold in found.holds] == ["c2"]
+    # Record 0 is again the oldest; record 1 was drawn by one who lives, and is the youngest.
+    assert drawable(TWO, found) == [0, 2, 1]
+
+
+def test_dropped_records_of_the_dead_become_free() -> None:
+    state = walk(ONE, *LEASES, "Empty", "Kill(c1)", "Recover(c1)")
+    assert state == walk(ONE, *LEASES, "Empty", "Return(0)")
+    assert state.free == (1, 0, 2)
+
+
+def test_everything_of_a_dead_actor_comes_back_at_once_and_it_may_call_again() -> None:
+    state = walk(ONE, "Arrive(x1,1)", "Publish(x1)", "Ask(x1,lease,1,1)", "Ready(0)")
+    state = on(ONE, state, "Arrive(x1,2)", "Kill(x1)")
+    state = on(ONE, state, "Recover(x1)")
+    assert (state.filling, state.holds, state.dead) == ((), (), frozenset())
+    assert (state.slots[0], state.free) == (Slot(LIVE, 0, 0, 1), (1, 2))
+    assert {"Arrive(x1,2)", "Ask(x1,plain,1,1)"} <= enabled(ONE, state)
+
+
 def test_features_that_are_off_never_happen() -> None:
     bounds = roomy(capacity=2)
     bare = type(bounds)(
@@ -273,6 +375,8 @@ def test_who_takes_a_step() -> None:
     assert actor_of(state, label("Arrive(p2,1)")) == "p2"
     assert actor_of(state, label("SetCancel(t1)")) is None
     assert actor_of(state, label("Empty")) is None
+    assert actor_of(state, label("Kill(c1)")) is None
+    assert actor_of(state, label("Recover(c1)")) is None
 
 
 def test_every_action_goes_by_its_own_name() -> None:

@@ -65,6 +65,9 @@ def test_actors_and_tokens_are_named_once() -> None:
 
 
 def test_bounds_fit_on_a_line() -> None:
+    assert QUICK["heals"].line() == (
+        "C=2 N=1 fifo; producers p1 p2 write 1 2; readers c1 ask plain 1 1; Kill"
+    )
     assert QUICK["cancel"].line() == (
         "C=2 N=1 fifo; producers p1 p2 write 1 2; readers c1 ask plain 1 1; "
         "tokens p1:t1 p2:t1 c1:t1; Empty Expire; close draining"

@@ -49,7 +49,7 @@ def test_the_properties_are_those_of_the_documentation(
 
 def test_the_witnesses_are_those_of_the_documentation() -> None:
     paragraph = PAGE.split("**Witnesses**")[1].split("\n\n")[0]
-    assert re.findall(r"`(\w+)`", paragraph) == list(WITNESSES)
+    assert re.findall(r"`([A-Z][a-z]\w+)`", paragraph) == list(WITNESSES)
 
 
 def test_every_entry_goes_by_its_name_and_says_a_sentence() -> None:
@@ -92,6 +92,8 @@ def test_a_good_state_passes() -> None:
         ("TypeOK", GOOD._replace(holds=(GOOD.holds[0]._replace(stamps=(3,)),))),
         ("TypeOK", GOOD._replace(holds=(GOOD.holds[0]._replace(owner="p1"),))),
         ("TypeOK", GOOD._replace(cancelled=frozenset({"t3"}))),
+        ("TypeOK", GOOD._replace(dead=frozenset({"c2"}))),  # it has nothing
+        ("TypeOK", GOOD._replace(dead=frozenset({"p3"}))),  # nobody
         ("Bounded", GOOD._replace(slots=GOOD.slots[:2])),
         ("Bounded", GOOD._replace(filling=(("p2", (2, 2, 2, 2)),))),
         ("UseBound", slots(GOOD, 0, Slot(Phase.LIVE, 3, 1, 2))),
@@ -122,12 +124,26 @@ def test_nobody_waits_silently_while_a_newcomer_would_be_served() -> None:
     assert invariants(mute)["NoSilentDeadlock"].predicate(small, state)
 
 
+def test_whoever_waits_for_the_dead_is_helped_by_recover() -> None:
+    small = roomy(capacity=2)
+    state = walk(small, "Arrive(p1,1)", "Arrive(p2,2)", "Kill(p1)")
+    assert INVARIANTS["NoSilentDeadlock"].predicate(small, state)
+    careless = {**ACTIONS, "Recover": ACTIONS["Admit"]}
+    assert not invariants(careless)["NoSilentDeadlock"].predicate(small, state)
+
+
 # Steps: a story, the label of the step after it, and what a faulty buffer would make of it.
 Change = Callable[[State], State]
 TWO_LIVE = ("Arrive(p1,2)", "Publish(p1)")
 LEASED = (*TWO_LIVE, "Ask(c1,lease,1,1)", "Ready(0)")
 QUEUE = (*TWO_LIVE, "Arrive(p1,2)", "Arrive(p2,2)")
-
+# The dead c1 has two leases and waits, c2 holds and p2 waits; x1, who lives, leases.
+DEAD = (
+    *("Arrive(p1,3)", "Publish(p1)", "Ask(c1,lease,1,1)", "Ready(0)", "Ask(x1,lease,2,2)"),
+    *("Ready(1)", "Ask(c1,lease,2,2)", "Ready(2)", "Arrive(p2,1)", "Ask(c1,plain,3,3)"),
+    "Kill(c1)",
+)
+DEAD_WRITER = ("Arrive(p2,1)", "Arrive(p1,2)", "Kill(p1)")
 
 ASKED = ("Arrive(p1,1)", "Publish(p1)", "Ask(c1,plain,2,2)")
 
@@ -202,6 +218,47 @@ def aged(state: State, stamps: tuple[int, ...]) -> State:
             "Arrive(p1,1)",
             lambda after: after._replace(cancelled=frozenset({"t1"})),
         ),
+        ("LeavesNoTrace", LEASED, "Kill(c1)", lambda a: a._replace(holds=())),
+        ("LeavesNoTrace", QUEUE, "Kill(p1)", lambda a: a._replace(tickets=a.tickets[1:])),
+        ("LeavesNoTrace", QUEUE, "Kill(p1)", lambda a: a._replace(dead=frozenset({"p1", "p2"}))),
+        ("Conservation", DEAD, "Recover(c1)", lambda a: slots(a, 0, Slot(Phase.LIVE, 1, 0, 1))),
+        ("Conservation", DEAD, "Recover(c1)", lambda a: slots(a, 2, FREE_SLOT)),
+        (
+            "WholeBatches",
+            DEAD_WRITER,
+            "Recover(p1)",
+            lambda after: slots(after, 1, Slot(Phase.LIVE, 0, 0, 1)),
+        ),
+        ("FifoOrder", DEAD, "Recover(c1)", lambda a: aged(a, (3, 2, 1))),
+        ("RecoversTheDead", DEAD, "Recover(c1)", lambda a: a._replace(dead=frozenset({"c1"}))),
+        ("RecoversTheDead", DEAD, "Recover(c1)", lambda a: a._replace(tickets=())),
+        (
+            "RecoversTheDead",
+            DEAD,
+            "Recover(c1)",
+            lambda after: after._replace(tickets=(*after.tickets, Ticket("plain", "c1", 3, 3))),
+        ),
+        ("RecoversTheDead", DEAD, "Recover(c1)", lambda a: a._replace(holds=())),
+        ("RecoversTheDead", DEAD, "Recover(c1)", lambda a: held(a, "c1", (0,))),
+        (
+            "RecoversTheDead",
+            DEAD,
+            "Recover(c1)",
+            lambda a: a._replace(holds=(a.holds[0]._replace(state="failed"),)),
+        ),
+        (
+            "RecoversTheDead",
+            DEAD,
+            "Recover(c1)",
+            lambda a: a._replace(holds=(a.holds[0]._replace(stamps=a.holds[0].stamps[::-1]),)),
+        ),
+        ("RecoversTheDead", DEAD_WRITER, "Recover(p1)", lambda a: a._replace(filling=())),
+        (
+            "RecoversTheDead",
+            DEAD_WRITER,
+            "Recover(p1)",
+            lambda after: after._replace(filling=(("p1", (1, 2)), *after.filling)),
+        ),
         ("FifoAdmission", QUEUE, "Arrive(x1,1)", lambda a: a._replace(filling=(("x1", (2,)),))),
         ("FifoSampling", ASKED, "Ask(c2,plain,1,1)", lambda a: held(a, "c2", (0,))),
         ("FifoOrder", TWO_LIVE, "Close(draining)", lambda a: held(a, "c1", (1,))),
@@ -248,6 +305,8 @@ def test_records_at_random_have_no_order() -> None:
         ("CallersGoOn", "Close(draining)", None),
         ("CallersGoOn", "SetCancel(t1)", None),
         ("CallersGoOn", "Empty", None),
+        ("CallersGoOn", "Kill(c2)", None),
+        ("BufferGoesOn", "Recover(c1)", ("Recover", "c1")),
     ],
 )
 def test_what_goes_on_for_ever(
@@ -269,4 +328,7 @@ def test_who_is_owed_an_end() -> None:
     assert owed["EventuallyServed"] == {"c1", "c2"}
     assert owed["CancelEnds"] == {"c1"}
     assert owed["CloseEnds"] == frozenset()
+    assert owed["KillHeals"] == {"c1", "c2"}
+    filling = walk(TWO, "Ask(c1,plain,1,1)", "Arrive(p1,1)", "Kill(p1)")
+    assert LIVENESS["KillHeals"].owed(TWO, filling) == {"c1", "p1"}
     assert LIVENESS["CloseEnds"].owed(TWO, on(TWO, state, "Close(draining)")) == {"c1", "c2"}

@@ -121,6 +121,27 @@ def test_a_head_that_is_about_to_leave_takes_part_in_no_mutual_wait() -> None:
     assert gets(ONE, state, "Ask(x1,plain,3,3)") == Verdict.WAIT
 
 
+@pytest.mark.parametrize("dead", ["c1", "x1"])
+def test_there_is_no_mutual_wait_while_somebody_is_dead(dead: str) -> None:
+    state = walk(ONE, *STUCK, "Ask(x1,lease,1,1)", "Ready(0)", "Ask(c1,plain,2,2)")
+    state = on(ONE, state, "Ask(x1,plain,2,1)", f"Kill({dead})")
+    assert gets(ONE, state, "Arrive(p1,2)") == Verdict.WAIT
+    alive = state._replace(dead=frozenset())
+    assert gets(ONE, alive, "Arrive(p1,2)") == Verdict.MUTUAL_WAIT
+
+
+def test_a_dead_head_blocks_those_behind_it() -> None:
+    state = walk(ONE, *STUCK, "Arrive(p2,2)", "Kill(p2)")
+    assert gets(ONE, state, "Arrive(p1,1)") == Verdict.WAIT
+    assert gets(ONE, on(ONE, state, "Recover(p2)"), "Arrive(p1,1)") == Verdict.SERVE
+
+
+def test_a_call_that_never_fits_is_told_though_somebody_is_dead() -> None:
+    state = walk(SMALL, "Arrive(x1,1)", "Publish(x1)", "Ask(x1,lease,1,1)", "Ready(0)")
+    state = on(SMALL, state, "Arrive(p1,1)", "Kill(p1)")
+    assert gets(SMALL, state, "Arrive(x1,2)") == Verdict.MUTUAL_WAIT
+
+
 def test_a_closed_buffer_has_no_mutual_wait() -> None:
     state = walk(ONE, *STUCK, "Ask(c1,plain,3,3)", "Arrive(p2,1)", "Close(stopped)")
     assert mutual_wait_victim(ONE, state) is None

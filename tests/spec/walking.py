@@ -3,7 +3,7 @@
 import re
 
 from forebay_spec.actions import Label, Machine, verdict
-from forebay_spec.bounds import Bounds, Request
+from forebay_spec.bounds import FEATURES, Bounds, Request
 from forebay_spec.kernel import Closing, Phase, Verdict
 from forebay_spec.state import State, sampleable
 from forebay_spec.steps import call_of
@@ -30,7 +30,7 @@ def roomy(*, uses: int = 1, order: str = "fifo", capacity: int = 3) -> Bounds:
         write_sizes=sizes,
         requests=tuple(request for request in ALL_REQUESTS if request.k <= capacity),
         token_of=(("p1", "t1"), ("c1", "t1"), ("p2", "t2"), ("c2", "t2")),
-        features=frozenset({"Abandon", "Fail", "Expire", "Empty"}),
+        features=FEATURES,
         closings=(Closing.DRAINING, Closing.STOPPED),
     )
 

@@ -252,6 +252,15 @@ class TestUnevenRecords:
             "ListStorage takes any object"
         ]
 
+    @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors is in prototype")
+    def test_a_nested_tensor_in_a_lazy_stack(self) -> None:
+        nested = torch.nested.nested_tensor([torch.zeros(2), torch.zeros(3)])
+        stack = lazy_stack([TensorDict({"x": nested}, batch_size=[2])], 1)
+        assert refusal(stack, example={"x": 1.0}) == [
+            "'x': expected a tensor of fixed shape, got a ragged (nested) tensor; "
+            "ListStorage takes any object"
+        ]
+
 
 @dataclass
 class Plain:

@@ -20,6 +20,7 @@ PACKAGES = {
     "forebay_models": ROOT / "models/forebay_models",
 }
 LIBRARY_MAY_IMPORT = {"torch", "tensordict", "numpy", "safetensors", "forebay"}
+ON_DEMAND = {"forebay.torchrl": {"torchrl"}}
 
 
 def module_name(package: str, file: Path) -> str:
@@ -106,10 +107,12 @@ def test_the_specification_needs_the_standard_library_alone() -> None:
 
 def test_the_library_takes_only_the_kernel_from_the_specification() -> None:
     for module, names in imports_of("forebay").items():
-        assert foreign(names, LIBRARY_MAY_IMPORT | {"forebay_spec"}) == set(), module
+        allowed = LIBRARY_MAY_IMPORT | {"forebay_spec"} | ON_DEMAND.get(module, set())
+        assert foreign(names, allowed) == set(), module
         taken = {name for name in names if name.split(".")[0] == "forebay_spec"}
         beside = {name for name in taken if not name.startswith("forebay_spec.kernel")}
         assert beside <= ({"forebay_spec"} if "forebay_spec.kernel" in taken else set()), module
+        assert not names & ON_DEMAND.keys(), f"{module} imports what users import by themselves"
 
 
 @pytest.mark.parametrize("package", sorted(PACKAGES))

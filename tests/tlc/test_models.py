@@ -57,6 +57,12 @@ def test_every_fault_that_a_module_tells_of_is_planted_by_a_run(module: str) -> 
     assert told == {run.fault for run in RUNS if run.module == module and run.fault}
 
 
+def test_every_fault_of_the_buffer_that_is_told_of_is_planted_by_a_run() -> None:
+    lines = re.findall(r"^\\\* (\w+_\w+(?:, \w+_\w+)*): ", source("Bugs"), re.MULTILINE)
+    told = {name for line in lines for name in line.split(", ")}
+    assert told == {run.fault for run in RUNS if run.module not in OWN_WITNESSES and run.fault}
+
+
 def test_the_property_that_finds_a_fault_holds_without_it() -> None:
     alone = [
         run.name

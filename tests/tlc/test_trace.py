@@ -88,7 +88,9 @@ def test_no_trace_makes_no_table() -> None:
     assert shown(Report()) is None
 
 
-def buffer_state(number: int, action: str, phase: str, filling: str, free: str) -> TraceState:
+def buffer_state(
+    number: int, action: str, phase: str, filling: str, free: str, dead: str = "{}"
+) -> TraceState:
     """Return a whole state of a buffer of one slot."""
     slot = f'[stamp |-> 0, uses |-> 0, phase |-> "{phase}", pins |-> 0]'
     return TraceState(
@@ -103,6 +105,7 @@ def buffer_state(number: int, action: str, phase: str, filling: str, free: str) 
             "holds": "<<>>",
             "closing": '"open"',
             "cancelled": "{}",
+            "dead": dead,
             "n": "1",
         },
     )
@@ -121,10 +124,26 @@ def test_states_of_a_buffer_are_shown_as_the_explorer_shows_them() -> None:
         "     |              | holds = -",
         "     |              | closing = open",
         "     |              | cancelled = -",
+        "     |              | dead = -",
         "     |              | n = 1",
         "1    | Arrive(p1,1) | slots[0] = filling",
         "     |              | free = (), 0 of them fresh",
         "     |              | filling = p1: (0)",
+    ]
+
+
+def test_who_dies_and_who_is_recovered_is_named() -> None:
+    trace = [
+        buffer_state(1, "Initial predicate", "filling", "<<0>>", "<<>>"),
+        buffer_state(2, "Kill", "filling", "<<0>>", "<<>>", '{"p1"}'),
+        buffer_state(3, "Recover", "free", "<<>>", "<<0>>"),
+    ]
+    assert counterexample(Report(trace=trace)).splitlines()[-5:] == [
+        "1    | Kill(p1)    | dead = p1",
+        "2    | Recover(p1) | slots[0] = free",
+        "     |             | free = (0), 0 of them fresh",
+        "     |             | filling = -",
+        "     |             | dead = -",
     ]
 
 

@@ -87,6 +87,7 @@ def state_of(ledger: Ledger, name_of: Names, tokens: Mapping[int, str], *, fifo:
         holds=holds,
         closing=ledger.closing,
         cancelled=frozenset(tokens.get(row, f"?{row}") for row in ledger.cancelled_tokens()),
+        dead=frozenset(),
     )
 
 
@@ -122,7 +123,9 @@ def limits_for(bounds: Bounds) -> Limits:
     """Return tables that are large enough, and no larger, since they are read at every step."""
     # A hold has a use of a record, a batch being written a slot, and an actor one ticket.
     calls = bounds.capacity * (bounds.uses + 1) + len(bounds.actors)
-    return Limits(calls=calls, tokens=len(bounds.tokens) + 1)
+    # Who was killed has its row until it is recovered; the driver has one, and its process.
+    participants = 2 * len(bounds.actors) + 2
+    return Limits(calls=calls, tokens=len(bounds.tokens) + 1, participants=participants)
 
 
 def _batches(ledger: Ledger) -> list[_Batch]:

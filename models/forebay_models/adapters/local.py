@@ -5,7 +5,7 @@ copy, one that has drawn stands before its gather, one that waits sleeps in the 
 where is held against what the step should have done; the state is read from the ledger.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, cast
 
@@ -47,7 +47,7 @@ class Injected(BaseException):
     """What a step throws into a call; no Exception, since a Ctrl-C is none either."""
 
 
-class _Found(NamedTuple):
+class Found(NamedTuple):
     """What a step has shown; see `Observation`."""
 
     verdict: Verdict | None = None
@@ -110,9 +110,7 @@ class LocalAdapter:
         self._asking: dict[str, str] = {}
         self._next_number = 1
         self._dozing: str | None = None
-        self._reader = Reader(
-            self._core.ledger, self._crew.board.name_of, self._token_names, fifo=bounds.fifo
-        )
+        self._reader = Reader(self._core.ledger, self._name_of, self._token_names, fifo=bounds.fifo)
         self._actions = self._steps()
         self._between: list[State] = []
         self._unreadable: list[Exception] = []
@@ -128,10 +126,10 @@ class LocalAdapter:
     def rest(self, due: Collection[str]) -> Observation:
         """Send those back to sleep who have nothing to do; see `Adapter.rest`."""
         self._between.clear()
-        for name in self._bounds.actors:
+        for name in self._living():
             if name != self._dozing:
                 self._rest(name, name in due)
-        return self._observation(_Found())
+        return self._observation(Found())
 
     def counts(self) -> Mapping[str, int]:
         """Return the buffer's statistics and, as `len`, its length."""
@@ -156,7 +154,7 @@ class LocalAdapter:
 
     # One method for each action.
 
-    def _steps(self) -> Mapping[str, Callable[..., _Found]]:
+    def _steps(self) -> Mapping[str, Callable[..., Found]]:
         return {
             "Arrive": self._arrive,
             "Admit": self._admit,
@@ -176,7 +174,7 @@ class LocalAdapter:
             "Empty": self._empty,
         }
 
-    def _arrive(self, manner: str, name: str, n: int) -> _Found:
+    def _arrive(self, manner: str, name: str, n: int) -> Found:
         numbers = tuple(range(self._next_number, self._next_number + n))
         self._next_number += n
         self._writing[name] = numbers
@@ -188,25 +186,25 @@ class LocalAdapter:
             )
 
         stop = self._crew.start(name, call, _WRITER | self._doze(manner, name))
-        return _Found(self._verdict(name, stop, "admitted"))
+        return Found(self._verdict(name, stop, "admitted"))
 
-    def _admit(self, manner: str, name: str) -> _Found:
-        return _Found(self._verdict(name, self._look_again(name), "admitted"))
+    def _admit(self, manner: str, name: str) -> Found:
+        return Found(self._verdict(name, self._look_again(name), "admitted"))
 
-    def _publish(self, manner: str, name: str) -> _Found:
+    def _publish(self, manner: str, name: str) -> Found:
         self._expect(name, Parked("admitted"))
         index = self._value(name, self._crew.go_on(name))
         assert isinstance(index, torch.Tensor)
-        return _Found(slots=tuple(index.tolist()), records=self._writing.pop(name))
+        return Found(slots=tuple(index.tolist()), records=self._writing.pop(name))
 
-    def _abandon(self, manner: str, name: str) -> _Found:
+    def _abandon(self, manner: str, name: str) -> Found:
         self._expect(name, Parked("admitted"))
         error = Injected()
         point = "copied" if manner == AFTER_COPY else "admitted"
         self._raises(name, self._crew.go_on(name, injected={point: error}), error)
-        return _Found()
+        return Found()
 
-    def _ask(self, manner: str, name: str, kind: str, k: int, m: int) -> _Found:
+    def _ask(self, manner: str, name: str, kind: str, k: int, m: int) -> Found:
         token, seconds = self._token_of(name), self._seconds
 
         def sample() -> object:
@@ -223,38 +221,38 @@ class LocalAdapter:
         stop = self._crew.start(name, call, stops | self._doze(manner, name))
         return self._drawn(name, stop)
 
-    def _draw(self, manner: str, name: str) -> _Found:
+    def _draw(self, manner: str, name: str) -> Found:
         steer(self._core.ledger, slots_of(manner))
         return self._drawn(name, self._look_again(name))
 
-    def _drawn(self, name: str, stop: Stop) -> _Found:
+    def _drawn(self, name: str, stop: Stop) -> Found:
         verdict = self._verdict(name, stop, "drawn")
         if verdict is Verdict.SERVE:
             self._holds.append(_Held(name, self._asking[name]))
-        return _Found(verdict)
+        return Found(verdict)
 
-    def _ready(self, manner: str, h: int) -> _Found:
+    def _ready(self, manner: str, h: int) -> Found:
         held = self._holds[h]
         self._expect(held.owner, Parked("drawn"))
         stop = self._crew.go_on(held.owner)
         if held.kind == "plain":
             self._is(held.owner, stop, Parked("gathered"))
-            return _Found()
+            return Found()
         lease = self._value(held.owner, stop)
         assert isinstance(lease, Lease)
         held.lease = lease
         return self._leased(lease)
 
-    def _fail(self, manner: str, h: int) -> _Found:
+    def _fail(self, manner: str, h: int) -> Found:
         held = self._holds[h]
         self._expect(held.owner, Parked("drawn"))
         held.error = Injected()
         point = _TRANSFORM if manner == IN_TRANSFORM else "drawn"
         stop = self._crew.go_on(held.owner, injected={point: held.error})
         self._is(held.owner, stop, Parked("returning"))
-        return _Found()
+        return Found()
 
-    def _deliver(self, manner: str, h: int) -> _Found:
+    def _deliver(self, manner: str, h: int) -> Found:
         held = self._holds.pop(h)
         if held.lease is not None:
             self._end(held.owner, held.lease.commit)
@@ -262,9 +260,9 @@ class LocalAdapter:
         self._expect(held.owner, Parked("gathered"))
         value = self._value(held.owner, self._crew.go_on(held.owner))
         batch, info = cast(tuple[object, Mapping[str, torch.Tensor]], value)
-        return _Found(None, tuple(info["index"].tolist()), numbers_in(self._storage, batch))
+        return Found(None, tuple(info["index"].tolist()), numbers_in(self._storage, batch))
 
-    def _return(self, manner: str, h: int) -> _Found:
+    def _return(self, manner: str, h: int) -> Found:
         held = self._holds.pop(h)
         if held.lease is not None:
             self._end(held.owner, held.lease.release)
@@ -272,34 +270,46 @@ class LocalAdapter:
         self._expect(held.owner, Parked("returning"))
         assert held.error is not None
         self._raises(held.owner, self._crew.go_on(held.owner), held.error)
-        return _Found()
+        return Found()
 
-    def _expire(self, manner: str, name: str) -> _Found:
+    def _expire(self, manner: str, name: str) -> Found:
         interrupted = manner == INTERRUPTED
         stop = self._crew.rouse(name, ahead=0.0 if interrupted else 2 * SECONDS)
         self._is(name, stop, Parked("woken"))
         if not interrupted:
-            return _Found(self._verdict(name, self._crew.go_on(name), None))
+            return Found(self._verdict(name, self._crew.go_on(name), None))
         error = Injected()
         self._raises(name, self._crew.go_on(name, injected={"woken": error}), error)
-        return _Found()
+        return Found()
 
-    def _leave(self, manner: str, name: str) -> _Found:
-        return _Found(self._verdict(name, self._look_again(name), None))
+    def _leave(self, manner: str, name: str) -> Found:
+        return Found(self._verdict(name, self._look_again(name), None))
 
-    def _set_cancel(self, manner: str, token: str) -> _Found:
+    def _set_cancel(self, manner: str, token: str) -> Found:
         self._tokens[token].set()
-        return _Found()
+        return Found()
 
-    def _close(self, manner: str, mode: str) -> _Found:
+    def _close(self, manner: str, mode: str) -> Found:
         self._buffer.shutdown(immediate=mode == "stopped")
-        return _Found()
+        return Found()
 
-    def _empty(self, manner: str) -> _Found:
+    def _empty(self, manner: str) -> Found:
         self._buffer.empty()
-        return _Found()
+        return Found()
 
     # What they have in common.
+
+    def _name_of(self, actor: int) -> str:
+        """Return the name of an actor for its number in the ledger."""
+        return self._crew.board.name_of(actor)
+
+    def _state(self) -> State:
+        """Return the state of the ledger."""
+        return self._reader.state()
+
+    def _living(self) -> Sequence[str]:
+        """Return the actors that can be moved."""
+        return self._bounds.actors
 
     def _rest(self, name: str, due: bool) -> None:
         stop = self._crew.lie_down(name)
@@ -344,9 +354,9 @@ class LocalAdapter:
         if found != expected:
             raise Mismatch(f"{name} should be {expected}, but it is {found}")
 
-    def _leased(self, lease: Lease[object]) -> _Found:
+    def _leased(self, lease: Lease[object]) -> Found:
         records = numbers_in(self._storage, lease.batch)
-        return _Found(None, tuple(lease.index.tolist()), records)
+        return Found(None, tuple(lease.index.tolist()), records)
 
     def _end(self, owner: str, end: Callable[[], None]) -> None:
         """End an actor's lease in its own thread, or in another one while it waits."""
@@ -372,18 +382,18 @@ class LocalAdapter:
     def _look(self) -> None:
         """Note the state at the end of a critical section; nothing may get out of here."""
         try:
-            state = self._reader.state()
+            state = self._state()
         except Exception as error:
             self._unreadable.append(error)
         else:
             self._between.append(state)
 
-    def _observation(self, found: _Found) -> Observation:
+    def _observation(self, found: Found) -> Observation:
         if self._unreadable:
             raise Mismatch(f"the ledger contradicts itself: {self._unreadable[0]!r}")
         verdict, slots, records = found
         return Observation(
-            state=self._reader.state(),
+            state=self._state(),
             between=tuple(self._between),
             verdict=verdict,
             slots=slots,

@@ -8,17 +8,22 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Literal, cast
 
 import torch
-from forebay import ListStorage, Storage, TensorStorage
+from forebay import ListStorage, SharedStorage, Storage, TensorStorage
 
-StorageKind = Literal["tensor", "list"]
-STORAGES: Final[tuple[StorageKind, ...]] = ("tensor", "list")
+StorageKind = Literal["tensor", "list", "shared"]
+STORAGES: Final[tuple[StorageKind, ...]] = ("tensor", "list", "shared")
 TORN: Final = 0
 _WIDTH: Final = 3
 
 
 def storage_of(kind: StorageKind, capacity: int) -> Storage:
     """Return an empty storage."""
-    return TensorStorage(capacity) if kind == "tensor" else ListStorage(capacity)
+    if kind == "list":
+        return ListStorage(capacity)
+    if kind == "tensor":
+        return TensorStorage(capacity)
+    columns = cast(Mapping[str, torch.Tensor], batch_of(kind, [TORN]))
+    return SharedStorage(capacity, example={name: column[0] for name, column in columns.items()})
 
 
 def batch_of(kind: StorageKind, numbers: Sequence[int]) -> object:

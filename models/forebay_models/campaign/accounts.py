@@ -28,6 +28,7 @@ UNSERVED: Final[Mapping[Verdict, str]] = {
 _COUNTED: Final = ("admitted", "delivered", "returned", "spent", "dropped")
 _ZEROS: Final[Mapping[str, int]] = {
     "blocked_calls": 0,
+    "recoveries": 0,
     **dict.fromkeys(UNSERVED.values(), 0),
     **{f"{name}{suffix}": 0 for name in _COUNTED for suffix in ("", "_batches")},
 }
@@ -56,6 +57,9 @@ class Accounts:
             return self._publish(before, str(label.args[0]), seen)
         if label.name in ("Ready", "Deliver", "Return"):
             return self._hand_out(before, label, after, seen)
+        if label.name == "Recover":
+            self._recover(before, str(label.args[0]))
+            return []
         if label.name == "Empty":
             self._count("dropped", sum(slot.phase == Phase.LIVE for slot in before.slots))
         if len(after.holds) > len(before.holds):
@@ -111,6 +115,13 @@ class Accounts:
                 sum((before.slots[s].phase, after.slots[s].phase) == left for s in hold.slots),
             )
         return wrong
+
+    def _recover(self, before: State, name: str) -> None:
+        self._counts["recoveries"] += 1
+        for hold, drawn in zip(before.holds, tuple(self._drawn), strict=True):
+            if hold.owner == name:
+                self._drawn.remove(drawn)
+                self._count("returned", len(hold.slots))
 
     def _count(self, name: str, records: int) -> None:
         if records:

@@ -14,7 +14,7 @@ without and how long it is before the buffer may be closed.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from forebay_spec.actions import ACTIONS, Label
+from forebay_spec.actions import Label
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
@@ -23,6 +23,7 @@ from forebay_models.adapters.records import STORAGES
 from forebay_models.campaign.driver import Divergence, Driver
 from forebay_models.campaign.session import Session
 from forebay_models.campaign.settings import BOUNDS, Setting
+from forebay_models.without_kills import ACTIONS_WITHOUT_KILLS
 
 _SEEDS: Final = 7
 _USUAL: Final = 4
@@ -136,7 +137,7 @@ def _rule_for(action: str) -> Callable[[Walk, int, int], None]:
     return made
 
 
-def machine_for(session: Session, actions: Iterable[str] = ACTIONS) -> type[Walk]:
+def machine_for(session: Session, actions: Iterable[str] = ACTIONS_WITHOUT_KILLS) -> type[Walk]:
     """Return the machine of a session, with rules for each action."""
     # Hypothesis orders rules by name, and tries the first one more often than others.
     ordered = sorted(actions, key=lambda action: (action in _WEIGHTS, action in ("Arrive", "Ask")))

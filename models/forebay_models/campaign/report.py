@@ -1,10 +1,7 @@
 """What a campaign has to say: what was exercised how often, and a failure step by step."""
 
 from collections import Counter
-from collections.abc import Iterable
-
-from forebay_spec.actions import ACTIONS
-from forebay_spec.properties import WITNESSES
+from collections.abc import Iterable, Sequence
 
 from forebay_models.adapters.adapter import MANNERS, USUAL
 from forebay_models.campaign.driver import Exercise
@@ -17,6 +14,7 @@ from forebay_models.outcome import Figure, Outcome, Verdict
 from forebay_models.runs.walk import WalkRun
 from forebay_models.tables import text_table
 from forebay_models.tokens import token_of
+from forebay_models.without_kills import ACTIONS_WITHOUT_KILLS, WITNESSES_WITHOUT_KILLS
 
 
 def outcome_of(
@@ -32,8 +30,8 @@ def outcome_of(
         fault: the planted fault with which it ran, if any; a replay plants it again.
     """
     exercise = session.exercise
-    missed = never(exercise.actions, ACTIONS)
-    unseen = never(exercise.witnesses, WITNESSES)
+    missed = never(exercise.actions, ACTIONS_WITHOUT_KILLS)
+    unseen = never(exercise.witnesses, WITNESSES_WITHOUT_KILLS)
     parts = [exercise_table(exercise)]
     verdict = Verdict.HOLDS
     failure: Counterexample | None = None
@@ -71,18 +69,16 @@ def figures(exercise: Exercise) -> dict[str, Figure]:
     return {
         "examples": exercise.examples,
         "steps": exercise.steps,
-        "actions": f"{len(ACTIONS) - len(never(exercise.actions, ACTIONS))} of {len(ACTIONS)}",
-        "witnesses": (
-            f"{len(WITNESSES) - len(never(exercise.witnesses, WITNESSES))} of {len(WITNESSES)}"
-        ),
+        "actions": _seen(exercise.actions, ACTIONS_WITHOUT_KILLS),
+        "witnesses": _seen(exercise.witnesses, WITNESSES_WITHOUT_KILLS),
         "edges": len(exercise.edges.edges),
     }
 
 
 def counts(exercise: Exercise) -> dict[str, Figure]:
     """Return how often each action and witness was exercised, for machines."""
-    actions: dict[str, Figure] = {name: exercise.actions[name] for name in ACTIONS}
-    return {**actions, **{name: exercise.witnesses[name] for name in WITNESSES}}
+    actions: dict[str, Figure] = {name: exercise.actions[name] for name in ACTIONS_WITHOUT_KILLS}
+    return {**actions, **{name: exercise.witnesses[name] for name in WITNESSES_WITHOUT_KILLS}}
 
 
 def never(counted: Counter[str], names: Iterable[str]) -> list[str]:
@@ -104,15 +100,21 @@ def bounds_line(steps: int) -> str:
 def exercise_table(exercise: Exercise) -> str:
     """Return how often each action, manner and witness was exercised."""
     rows = []
-    for name in ACTIONS:
+    for name in ACTIONS_WITHOUT_KILLS:
         rows.append(["action", name, _times(exercise.actions[name])])
         rows += [
             ["", f"  {manner}", _times(exercise.manners[f"{name}: {manner}"])]
             for manner in MANNERS.get(name, ())
             if manner != USUAL
         ]
-    rows += [["witness", name, _times(exercise.witnesses[name])] for name in WITNESSES]
+    rows += [
+        ["witness", name, _times(exercise.witnesses[name])] for name in WITNESSES_WITHOUT_KILLS
+    ]
     return text_table(["", "exercised", "times"], rows)
+
+
+def _seen(counted: Counter[str], names: Sequence[str]) -> str:
+    return f"{len(names) - len(never(counted, names))} of {len(names)}"
 
 
 def _times(number: int) -> str:

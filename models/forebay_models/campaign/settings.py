@@ -7,10 +7,11 @@ come first, since failures are shrunk towards them.
 
 from typing import Final, NamedTuple
 
-from forebay_spec.bounds import FEATURES, QUICK, Bounds, Request
+from forebay_spec.bounds import Bounds, Request
 from forebay_spec.kernel import Closing
 
 from forebay_models.adapters.records import StorageKind
+from forebay_models.without_kills import FEATURES_WITHOUT_KILLS, graphs_without_kills
 
 _BOTH: Final = (Closing.DRAINING, Closing.STOPPED)
 _LEASES: Final = (Request("lease", 1, 1), Request("lease", 2, 2), Request("lease", 3, 1))
@@ -24,7 +25,7 @@ _WIDE: Final = (
         write_sizes=(1, 2, 3),
         requests=(Request("plain", 2, 2), Request("plain", 2, 1), Request("plain", 3, 3)),
         token_of=(("p1", "t1"), ("c1", "t2")),
-        features=FEATURES,
+        features=FEATURES_WITHOUT_KILLS,
         closings=(Closing.DRAINING,),
     ),
     Bounds(
@@ -36,7 +37,7 @@ _WIDE: Final = (
         write_sizes=(1, 2, 4),
         requests=(Request("plain", 1, 1), Request("plain", 3, 2), Request("lease", 2, 1)),
         token_of=(("p1", "t1"), ("p2", "t1"), ("c1", "t2")),
-        features=FEATURES,
+        features=FEATURES_WITHOUT_KILLS,
         closings=_BOTH,
     ),
     Bounds(
@@ -48,7 +49,7 @@ _WIDE: Final = (
         write_sizes=(1, 2),
         requests=(Request("plain", 2, 2), *_LEASES),
         token_of=(("x1", "t1"),),
-        features=FEATURES,
+        features=FEATURES_WITHOUT_KILLS,
         closings=(Closing.DRAINING,),
     ),
     Bounds(
@@ -61,7 +62,7 @@ _WIDE: Final = (
         write_sizes=(1, 3),
         requests=(Request("plain", 1, 1), Request("plain", 3, 1), Request("lease", 2, 2)),
         token_of=(("p1", "t1"), ("p2", "t1"), ("c1", "t1"), ("c2", "t1")),
-        features=FEATURES,
+        features=FEATURES_WITHOUT_KILLS,
         closings=_BOTH,
     ),
     Bounds(
@@ -72,12 +73,15 @@ _WIDE: Final = (
         readers=("x1", "c1"),
         write_sizes=(1, 2),
         requests=(Request("plain", 1, 1), Request("lease", 1, 1), Request("lease", 2, 2)),
-        features=FEATURES,
+        features=FEATURES_WITHOUT_KILLS,
     ),
 )
 
 # "liveness" is "writers" with less in it.
-BOUNDS: Final = (*(QUICK[name] for name in QUICK if name != "liveness"), *_WIDE)
+BOUNDS: Final = (
+    *(bounds for name, bounds in graphs_without_kills().items() if name != "liveness"),
+    *_WIDE,
+)
 
 
 class Setting(NamedTuple):

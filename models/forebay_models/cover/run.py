@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from forebay_spec.actions import ACTIONS
 from forebay_spec.bounds import QUICK
 
 from forebay_models.adapters.adapter import MANNERS
@@ -36,6 +35,7 @@ from forebay_models.outcome import Figure, Outcome, Verdict
 from forebay_models.progress import Observer
 from forebay_models.runs.walk import WalkRun, planted
 from forebay_models.tokens import token_of
+from forebay_models.without_kills import ACTIONS_WITHOUT_KILLS, graphs_without_kills
 
 SHARES: Final = 2
 """How many processes take paths."""
@@ -105,7 +105,10 @@ class Cover:
         return {
             "edges": _of(taken, sum(size.edges for size in self.sizes.values())),
             "states": _of(seen, sum(size.states for size in self.sizes.values())),
-            "actions": _of(sum(exercise.actions[it] > 0 for it in ACTIONS), len(ACTIONS)),
+            "actions": _of(
+                sum(exercise.actions[it] > 0 for it in ACTIONS_WITHOUT_KILLS),
+                len(ACTIONS_WITHOUT_KILLS),
+            ),
             "manners": _manners(exercise.manners),
             "paths": exercise.examples,
             "steps": exercise.steps,
@@ -124,13 +127,13 @@ def run_cover(
     """Take every edge of the quick graphs on the library's buffer on threads.
 
     Args:
-        graphs: the names of the graphs; none means all of `QUICK`.
+        graphs: the names of the graphs; none means all without kills.
         seconds: the budget, or None for as long as it takes.
         fault: the name of a fault to plant, or nothing.
         observer: is told how far it has come.
         work: does one share, in a process of its own.
     """
-    names = tuple(dict.fromkeys(graphs)) or tuple(QUICK)
+    names = tuple(dict.fromkeys(graphs)) or tuple(graphs_without_kills())
     observer.expects(1)
     observer.begins(NAME)
     began = time.monotonic()

@@ -50,7 +50,10 @@ class Judge:
         rows = invariants(machine.actions)
         self._invariants = [(name, row.predicate) for name, row in rows.items()]
         self._steps = [(name, row.predicate) for name, row in STEPS.items()]
-        self._missing = [(name, row.predicate) for name, row in WITNESSES.items()]
+        self._missing = {
+            action: [row for row in WITNESSES.values() if not row.actions or action in row.actions]
+            for action in machine.actions
+        }
         self.broken: tuple[str, ...] = ()
         self.at: int = 0  # the number of the bad state, or of the state before the bad step
         self.by: Move | None = None  # the bad step
@@ -73,15 +76,22 @@ class Judge:
         if edge.source != self._source:
             self._source, self._class = edge.source, state_class(before)
         self.heat[label.name, self._class] += 1
-        for name, comes_up in self._missing:
-            if comes_up(bounds, before, label, after):
-                self.reached.add(name)
-                self._missing = [row for row in self._missing if row[0] != name]
+        for witness in self._missing[label.name]:
+            if witness.predicate(bounds, before, label, after):
+                self._reach(witness)
         broken = [name for name, holds in self._steps if not holds(bounds, before, label, after)]
         if broken and not self.broken:
             self.at, self.by = edge.source, Move(label, after)
         self.broken += tuple(broken)
         return bool(broken)
+
+    def _reach(self, witness: Witness) -> None:
+        """Note that a witness has come up; nobody looks for it any more."""
+        self.reached.add(witness.name)
+        self._missing = {
+            action: [row for row in rows if row is not witness]
+            for action, rows in self._missing.items()
+        }
 
     def violation(self, graph: Graph) -> Violation | None:
         """Return the violation with its path through the graph, or None."""

@@ -1,8 +1,9 @@
 """Checks the liveness properties of an explored machine: nobody is owed for ever on a fair run.
 
 The fairness is the property's own (`BufferGoesOn` or `CallersGoOn`), weak as on the page about the
-state machine, or strong on request. A counterexample is a lasso: a path, and a round that can be
-repeated for ever while somebody waits; an empty round means that everything stands still.
+state machine, or strong on request. Actions that come to an end by the property's own words lead
+into a round but are no part of it. A counterexample is a lasso: a path, and a round that can be
+repeated for ever while somebody is owed; an empty round means that everything stands still.
 """
 
 from collections.abc import Sequence
@@ -39,7 +40,7 @@ def answer(graph: Graph, prop: Liveness, *, strong: bool = False) -> Answer:
     """
     if graph.stopped or graph.edge_count != len(graph.edges):
         raise ValueError("liveness needs a whole graph with its edges")
-    arrows = fair_arrows(graph, prop.fairness)
+    arrows = fair_arrows(graph, prop.fairness, end=prop.end)
     offered = possible(arrows)
     owed: dict[str, set[int]] = {}
     for number, state in enumerate(graph.states):
@@ -56,11 +57,16 @@ def answer(graph: Graph, prop: Liveness, *, strong: bool = False) -> Answer:
     return Answer(prop.name, debts, None)
 
 
-def fair_arrows(graph: Graph, fairness: Fairness) -> dict[int, list[Arrow[Choice]]]:
-    """Return the steps that change something, each with the fair choice that it takes."""
+def fair_arrows(
+    graph: Graph, fairness: Fairness, *, end: frozenset[str] = frozenset()
+) -> dict[int, list[Arrow[Choice]]]:
+    """Return the steps that change something, each with the fair choice that it takes.
+
+    Steps of the actions in `end` are left out: a run takes them only so many times.
+    """
     arrows: dict[int, list[Arrow[Choice]]] = {number: [] for number in range(len(graph.states))}
     for index, (source, label, target) in enumerate(graph.edges):
-        if source != target:
+        if source != target and label.name not in end:
             choice = fair_choice(fairness, graph.states[source], label)
             arrows[source].append(Arrow(choice, target, index))
     return arrows

@@ -24,11 +24,16 @@ from forebay_models.runs.spec import SpecRun
 from forebay_models.tokens import token_of
 
 Progress = Callable[[str], None]
-FOR_EVER: Final = "explore for-ever"
+FOR_EVER: Final[Mapping[str, str]] = {"liveness": "for-ever", "heals": "heals-for-ever"}
+"""The checks of the liveness properties, by the theme of the graph that they look at."""
 
 # Which witnesses come up in which theme; the quick graph and the full one have the same.
 _WAITS = ("WriterWaitsThenAdmitted", "ReaderWaitsThenDraws")
 _LEASES = ("LeaseReturned", "OwnLeaseRefused", "DroppedWhileHeld", "MutualWaitFound")
+_KILLS = (
+    *("KilledWhileWaiting", "KilledWhileFilling", "KilledWhileGathering"),
+    "RecoveredThenServed",
+)
 _CLOSES = ("PublishAfterClose", "SmallBehindLarge")
 WITNESSES_OF: Final[Mapping[str, frozenset[str]]] = {
     "writers": frozenset(
@@ -41,7 +46,16 @@ WITNESSES_OF: Final[Mapping[str, frozenset[str]]] = {
     ),
     "cancel": frozenset({*_WAITS, *_CLOSES, "DroppedWhileHeld", "CancelAfterAdmit"}),
     "liveness": frozenset({*_WAITS, *_CLOSES, "CancelAfterAdmit"}),
+    "crash": frozenset(
+        {*_WAITS, *_CLOSES, *_KILLS, *_LEASES, "KilledWhileLeasing", "ShortByLeast"}
+    ),
+    "heals": frozenset({*_WAITS, *_KILLS, "SmallBehindLarge"}),
 }
+
+
+def _theme(bounds: Bounds) -> str:
+    """Return what a graph is about; the name of a full one begins with that of the quick one."""
+    return bounds.name.split("-")[0]
 
 
 def tier(name: str) -> Mapping[str, Bounds]:
@@ -67,7 +81,7 @@ def explore_outcome(
     started = time.monotonic()
     report = check(machine or Machine(bounds), limits=limits, progress=_spoken(progress))
     if witnesses is None:
-        witnesses = WITNESSES_OF.get(bounds.name.split("-")[0], frozenset())
+        witnesses = WITNESSES_OF.get(_theme(bounds), frozenset())
     name = f"explore {bounds.name}"
     failure: Counterexample | None = None
     if report.violation is not None:
@@ -114,11 +128,14 @@ def liveness_outcome(
     strong: bool = False,
     fault: str = "",
 ) -> Outcome:
-    """Check the liveness properties within these bounds, under weak fairness or `strong`.
+    """Check the liveness properties of the bounds' theme, under weak fairness or `strong`.
 
-    `fault` is the name of what is planted in the machine, for a replay.
+    `fault` is the name of what is planted in the machine, for a replay. Raises `KeyError` for a
+    theme that no liveness property is about.
     """
     started = time.monotonic()
+    name = f"explore {FOR_EVER[_theme(bounds)]}"
+    props = [prop for prop in LIVENESS.values() if prop.theme == _theme(bounds)]
     graph = explore(machine or Machine(bounds), limits=limits, progress=_spoken(progress))
     figures: dict[str, Figure] = {
         "states": len(graph.states),
@@ -130,19 +147,19 @@ def liveness_outcome(
     if graph.stopped:
         verdict, detail = Verdict.INCONCLUSIVE, f"The exploration was ended {graph.stopped}."
     else:
-        answers = [answer(graph, prop, strong=strong) for prop in LIVENESS.values()]
+        answers = [answer(graph, prop, strong=strong) for prop in props]
         figures |= {f"{found.name} owed in states": found.owed for found in answers}
         texts = []
         for found in answers:
             if found.starvation is not None:
-                failures.append(_starved(bounds, found.name, found.starvation, fault))
+                failures.append(_starved(bounds, name, found.name, found.starvation, fault))
                 texts += [failures[-1].as_text(), meanwhile(found.starvation)]
             elif found.owed == 0:
                 texts.append(f"{found.name} is about nobody: no state owes anything to anyone.")
         verdict = Verdict.VIOLATED if texts else Verdict.HOLDS
         detail = "\n\n".join(text for text in texts if text)
     return Outcome(
-        name=FOR_EVER,
+        name=name,
         verdict=verdict,
         bounds=f"{bounds.line()}; {'strong' if strong else 'weak'} fairness",
         figures=figures,
@@ -152,9 +169,11 @@ def liveness_outcome(
     )
 
 
-def _starved(bounds: Bounds, broken: str, found: Starvation, fault: str) -> Counterexample:
+def _starved(
+    bounds: Bounds, name: str, broken: str, found: Starvation, fault: str
+) -> Counterexample:
     token = token_of(SpecRun.of(found.path, bounds=bounds, broken=broken), fault=fault)
-    return starvation_shown(broken, found, bounds=bounds, name=FOR_EVER, token=token)
+    return starvation_shown(broken, found, bounds=bounds, name=name, token=token)
 
 
 def mutual_wait_expected(capacity: int, n: int, k: int) -> bool:

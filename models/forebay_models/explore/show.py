@@ -41,7 +41,7 @@ def violation_shown(
 def starvation_shown(
     broken: str, found: Starvation, *, bounds: Bounds, name: str, token: str = ""
 ) -> Counterexample:
-    """Return who waits for ever and how it comes to that; `meanwhile` tells what goes on then.
+    """Return who is owed for ever and how it comes to that; `meanwhile` tells what goes on.
 
     Args:
         broken: the liveness property.
@@ -50,14 +50,15 @@ def starvation_shown(
         name: of the check that found it, such as "explore for-ever".
         token: with which it can be replayed.
     """
+    stays = "stays dead" if found.actor in found.path[-1].state.dead else "waits"
     if found.round:
         rest = (
             f"After step {len(found.path) - 1} these steps can be repeated for ever, "
-            f"nothing fair being put off, while {found.actor} waits: "
+            f"nothing fair being put off, while {found.actor} {stays}: "
             f"{', '.join(str(label) for label, _ in found.round)}"
         )
     else:
-        rest = f"Then nothing more has to happen, and {found.actor} waits for ever."
+        rest = f"Then nothing more has to happen, and {found.actor} {stays} for ever."
     return Counterexample(
         name=name,
         setting=_setting(bounds),

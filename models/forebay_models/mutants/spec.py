@@ -194,5 +194,47 @@ _MUTANTS = (
         "CloseEnds",
         actions_under(wrong.wanting_all),
     ),
+    SpecMutant(
+        "dead_ticket_left",
+        "The call of a dead actor goes on waiting after it was recovered.",
+        "heals",
+        "RecoversTheDead",
+        _changed("Recover", apply=wrong.recover_and_leave_ticket),
+    ),
+    SpecMutant(
+        "dead_filling_left",
+        "The slots that a dead actor was filling never come back.",
+        "heals",
+        "RecoversTheDead",
+        _changed("Recover", apply=wrong.recover_and_leave_filling),
+    ),
+    SpecMutant(
+        "dead_batch_published",
+        "What a dead actor had written of its batch is made visible.",
+        "heals",
+        "WholeBatches",
+        _changed("Recover", apply=wrong.recover_and_publish),
+    ),
+    SpecMutant(
+        "dead_hold_delivered",
+        "The records that a dead actor held count as used.",
+        "heals",
+        "Conservation",
+        _changed("Recover", apply=wrong.recover_as_delivered),
+    ),
+    SpecMutant(
+        "dead_hold_at_tail",
+        "The records that a dead actor held are the youngest instead of as old as they were.",
+        "heals",
+        "FifoOrder",
+        _changed("Recover", apply=wrong.recover_to_tail),
+    ),
+    SpecMutant(
+        "dead_never_recovered",
+        "Nobody looks for the dead.",
+        "heals",
+        "KillHeals",
+        _changed("Recover", enabled=wrong.never),
+    ),
 )
 SPEC_MUTANTS: Final[Mapping[str, SpecMutant]] = {mutant.id: mutant for mutant in _MUTANTS}

@@ -18,6 +18,7 @@ from forebay_spec.effects import (
     drawn,
     newest,
     published,
+    recovered,
     returned,
     settled,
     taken,
@@ -109,7 +110,49 @@ def draw_with_replacement(
     return tuple(taken(bounds, state, actor, kind, batch) for batch in batches)
 
 
+def recover_and_leave_ticket(bounds: Bounds, state: State, x: str) -> tuple[State, ...]:
+    """Recover a dead actor, but leave its call among those who wait."""
+    return (recovered(bounds, state, x)._replace(tickets=state.tickets),)
+
+
+def recover_and_leave_filling(bounds: Bounds, state: State, x: str) -> tuple[State, ...]:
+    """Recover a dead actor, but leave it the slots that it was filling."""
+    others = tuple(entry for entry in state.filling if entry[0] != x)
+    after = recovered(bounds, state._replace(filling=others), x)
+    return (after._replace(filling=state.filling),)
+
+
+def recover_and_publish(bounds: Bounds, state: State, x: str) -> tuple[State, ...]:
+    """Recover a dead actor, and publish the batch that it was writing."""
+    if filling_of(state, x):
+        state = published(bounds, state, x)
+    return (recovered(bounds, state, x),)
+
+
+def recover_as_delivered(bounds: Bounds, state: State, x: str) -> tuple[State, ...]:
+    """Recover a dead actor as if its batches had been handed over."""
+    for h in reversed(_holds_of(state, x)):
+        state = delivered(bounds, state, h)
+    return (recovered(bounds, state, x),)
+
+
+def recover_to_tail(bounds: Bounds, state: State, x: str) -> tuple[State, ...]:
+    """Recover a dead actor and make its records the youngest."""
+    for h in reversed(_holds_of(state, x)):
+        (state,) = return_to_tail(bounds, state, h)
+    return (recovered(bounds, state, x),)
+
+
+def _holds_of(state: State, x: str) -> list[int]:
+    return [h for h, hold in enumerate(state.holds) if hold.owner == x]
+
+
 # Guards that are wrong.
+
+
+def never(bounds: Bounds, state: State, *args: str | int) -> bool:
+    """Let an action never happen."""
+    return False
 
 
 def who_wait_or_fill(bounds: Bounds, state: State) -> list[Args]:
@@ -231,3 +274,8 @@ def wanting_all(bounds: Bounds, state: State, actor: str, expired: bool) -> Verd
     if found == Verdict.SERVE and short:
         return Verdict.TIMEOUT if expired else Verdict.WAIT
     return found
+
+
+def heedless_of_the_dead(bounds: Bounds, state: State, actor: str, expired: bool) -> Verdict:
+    """Judge mutual waits as if nobody were dead."""
+    return verdict(bounds, state._replace(dead=frozenset()), actor, expired)

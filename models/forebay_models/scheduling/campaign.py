@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
-from forebay_spec.actions import ACTIONS
-
 from forebay_models.campaign.quiet import quiet_library
 from forebay_models.counterexample import Counterexample
 from forebay_models.cover.edges import EdgeCoverage
@@ -21,6 +19,7 @@ from forebay_models.scheduling.shorten import shortened
 from forebay_models.scheduling.show import counterexample_of
 from forebay_models.scheduling.strategies import DepthFirst, Priorities, Strategy, Uniform
 from forebay_models.tables import text_table
+from forebay_models.without_kills import ACTIONS_WITHOUT_KILLS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,14 +112,14 @@ class Campaign:
 
     def figures(self) -> Mapping[str, Figure]:
         """Return the counts."""
-        taken = sum(self.exercised.actions[name] > 0 for name in ACTIONS)
+        taken = sum(self.exercised.actions[name] > 0 for name in ACTIONS_WITHOUT_KILLS)
         rate = round(self.total.schedules / max(self.elapsed, 1e-9))
         return {
             "schedules": self.total.schedules,
             "slices": self.total.slices,
             "schedules/s": rate,
             "run twice": self.total.repeated,
-            "actions": f"{taken} of {len(ACTIONS)}",
+            "actions": f"{taken} of {len(ACTIONS_WITHOUT_KILLS)}",
             **coverage_figures(self.exercised.edges),
         }
 

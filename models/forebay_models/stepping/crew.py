@@ -9,7 +9,16 @@ such as closing the buffer, the driver makes itself.
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
-from forebay_models.stepping.board import PATIENCE, Board, Calls, Ended, Parked, Stop, Stuck
+from forebay_models.stepping.board import (
+    PATIENCE,
+    Board,
+    Calls,
+    Ended,
+    Parked,
+    Released,
+    Stop,
+    Stuck,
+)
 from forebay_models.stepping.monitor import DOZING, LostWakeup, SteppedMonitor
 from forebay_models.stepping.worker import Hands, Worker
 
@@ -32,10 +41,24 @@ class Crew:
         self.monitor = SteppedMonitor(self.board)
         self._hands = hands
         self._workers: dict[str, Worker] = {}
+        self._dead: list[Worker] = []
         for name in names:
-            worker = Worker() if hands is None else hands.lend()
-            worker.sit(self.board, name)
-            self._workers[name] = worker
+            self.join(name)
+
+    def join(self, name: str) -> None:
+        """Give an actor a thread, which it must not have."""
+        worker = Worker() if self._hands is None else self._hands.lend()
+        worker.sit(self.board, name)
+        self._workers[name] = worker
+
+    def bury(self, name: str) -> int:
+        """Never move an actor's thread again; returns the thread's number.
+
+        It stays where it is. When the crew ends, an exception takes it out of its call.
+        """
+        worker = self._workers.pop(name)
+        self._dead.append(worker)
+        return worker.number
 
     def idle(self, name: str) -> bool:
         """Tell whether a thread is in no call."""
@@ -100,8 +123,12 @@ class Crew:
 
     def end(self) -> tuple[list[Ended], list[str]]:
         """Drive nobody any more; returns how the last calls ended, and whose threads do not end."""
+        for worker in self._dead:
+            if isinstance(worker.seat.stop, Parked):
+                worker.seat.injected[worker.seat.stop.label] = Released()
         self.monitor.release_all()
         left = [name for name, worker in self._workers.items() if not self._dismiss(worker)]
+        left += [f"dead {it.seat.name}" for it in self._dead if not self._dismiss(it)]
         stops = [worker.seat.stop for worker in self._workers.values()]
         return [stop for stop in stops if isinstance(stop, Ended)], left
 

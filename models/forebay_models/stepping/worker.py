@@ -42,6 +42,11 @@ class Worker:
         board.register(self.seat, self._number)
 
     @property
+    def number(self) -> int:
+        """The number by which the library knows the thread."""
+        return self._number
+
+    @property
     def idle(self) -> bool:
         """Whether the thread is in no call."""
         return isinstance(self.seat.stop, Ended)

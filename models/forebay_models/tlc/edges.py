@@ -110,6 +110,7 @@ def to_state(value: Value) -> State:
             holds=tuple(_hold(_record(hold)) for hold in _sequence(value["holds"])),
             closing=Closing[_text(value["closing"]).upper()],
             cancelled=frozenset(_text(token) for token in _set(value["cancelled"])),
+            dead=frozenset(_text(actor) for actor in _set(value["dead"])),
         )
     except KeyError as error:
         raise BadGraph(f"{error} is missing or unknown in {show(value)}") from error

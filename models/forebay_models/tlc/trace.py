@@ -110,8 +110,13 @@ def _who(
     """Return the actor of a step and what of its parameters can be told.
 
     A new ticket or hold tells the sizes of the call; a hold that changes or leaves is named by its
-    position. A step that changes nothing of any actor belongs to none: closing, setting a flag.
+    position; who dies or is recovered is named, whatever it had. A step that changes nothing of any
+    actor belongs to none: closing, setting a flag.
     """
+    dead_before, dead = before.get("dead"), after.get("dead")
+    if isinstance(dead_before, frozenset) and isinstance(dead, frozenset):
+        for actor in dead_before ^ dead:
+            return str(actor), (str(actor),)
     tickets_before, tickets = _records(before, "tickets"), _records(after, "tickets")
     holds_before, holds = _records(before, "holds"), _records(after, "holds")
     if gone := _first_difference(tickets_before, tickets, "actor"):
