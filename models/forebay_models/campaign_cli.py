@@ -5,7 +5,6 @@ Torch and hypothesis are imported inside the commands, so that `forebay --help` 
 
 import re
 from dataclasses import replace
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +12,7 @@ import typer
 from forebay_models.check_cli import JsonOption, SaveOption
 from forebay_models.outcome import Outcome
 from forebay_models.progress import Observer, bar
+from forebay_models.targets import SCOPES, Target
 from forebay_models.verdicts import report
 
 if TYPE_CHECKING:
@@ -25,14 +25,9 @@ app = typer.Typer(
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-class Target(StrEnum):
-    """What can be driven."""
-
-    LOCAL = "local"
-
-
 TargetOption = Annotated[
-    Target, typer.Option(help="The implementation: local is the buffer on threads.")
+    Target,
+    typer.Option(help="The implementation: the buffer on threads, or one shared by processes."),
 ]
 PlantOption = Annotated[
     str | None,
@@ -105,7 +100,7 @@ def run_stateful(
         full: put the count of every action and witness among the figures.
         observer: is told how far the campaign has come.
     """
-    from forebay_models.adapters.local import LocalAdapter
+    from forebay_models.adapters.start import start
     from forebay_models.campaign.report import counts, outcome_of
     from forebay_models.campaign.run import run
     from forebay_models.campaign.session import Session
@@ -120,7 +115,8 @@ def run_stateful(
     observer.expects(1)
     observer.begins(name)
     session = Session(
-        lambda setting: LocalAdapter(setting.bounds, setting.storage, setting.seed),
+        start,
+        SCOPES[target],
         seconds=seconds,
         examples=examples,
         tell=tell,
@@ -130,11 +126,19 @@ def run_stateful(
         repeat += f" --plant {fault}"
     with planted(fault):
         run(session, seed_number=seed, steps=steps)
-    outcome = outcome_of(session, target=target.value, repeat=repeat, steps=steps, fault=fault)
+    outcome = outcome_of(session, repeat=repeat, steps=steps, fault=fault)
     observer.ends(name, outcome)
     if not full:
         return outcome
-    return replace(outcome, figures={**outcome.figures, **counts(session.exercise)})
+    return replace(outcome, figures={**outcome.figures, **counts(session.exercise, session.scope)})
+
+
+def local_only(target: Target, campaign: str) -> None:
+    """Refuse a target that a campaign cannot drive."""
+    if target is not Target.LOCAL:
+        raise typer.BadParameter(
+            f"the campaign {campaign} drives local, not {target.value}", param_hint="--target"
+        )
 
 
 def known_fault(name: str) -> str:

@@ -9,7 +9,6 @@ import typer
 
 from forebay_models.campaign_cli import (
     PlantOption,
-    Target,
     TargetOption,
     budget_seconds,
     known_fault,
@@ -17,10 +16,10 @@ from forebay_models.campaign_cli import (
 from forebay_models.check_cli import JsonOption, SaveOption
 from forebay_models.outcome import Outcome
 from forebay_models.progress import Observer, bar
+from forebay_models.targets import SCOPES, SHARED, Target
 from forebay_models.verdicts import report
-from forebay_models.without_kills import graphs_without_kills
 
-_GRAPHS: Final = ", ".join(graphs_without_kills())
+_GRAPHS: Final = ", ".join(SHARED.graphs)
 
 
 def cover(
@@ -43,7 +42,7 @@ def cover(
 
     Example: `forebay campaign cover --graph liveness`
     """
-    graphs = [known_graph(name) for name in graph or ()]
+    graphs = [known_graph(target, name) for name in graph or ()]
     seconds = None if budget is None else budget_seconds(budget)
     fault = "" if plant is None else known_fault(plant)
     with bar() as observer:
@@ -70,15 +69,15 @@ def run_cover(
     """
     from forebay_models.cover.run import run_cover as run
 
-    assert target is Target.LOCAL
-    return run(graphs=graphs, seconds=seconds, fault=fault, observer=observer)
+    return run(target, graphs=graphs, seconds=seconds, fault=fault, observer=observer)
 
 
-def known_graph(name: str) -> str:
-    """Return the name of a quick graph, or say which there are."""
-    if name not in graphs_without_kills():
+def known_graph(target: Target, name: str) -> str:
+    """Return the name of a quick graph that a target can walk, or say which there are."""
+    graphs = SCOPES[target].graphs
+    if name not in graphs:
         raise typer.BadParameter(
-            f"no graph is called {name!r}; there are: {_GRAPHS}",
+            f"no graph of {target.value} is called {name!r}; there are: {', '.join(graphs)}",
             param_hint="--graph",
         )
     return name

@@ -4,13 +4,14 @@ from typing import Annotated
 
 import typer
 
-from forebay_models.campaign_cli import Target, TargetOption, budget_seconds, run_stateful
+from forebay_models.campaign_cli import TargetOption, budget_seconds, run_stateful
 from forebay_models.check_cli import JsonOption, SaveOption, Tier, TierOption
 from forebay_models.cover_cli import run_cover
 from forebay_models.linear_cli import run_linear
 from forebay_models.outcome import Outcome
 from forebay_models.progress import Observer, bar
 from forebay_models.schedule_cli import run_schedule
+from forebay_models.targets import Target
 from forebay_models.verdicts import report
 
 BudgetOption = Annotated[str, typer.Option(help="How long the random walks search.")]

@@ -10,14 +10,15 @@ import typer
 
 from forebay_models.campaign_cli import (
     PlantOption,
-    Target,
     TargetOption,
     budget_seconds,
     known_fault,
+    local_only,
 )
 from forebay_models.check_cli import JsonOption, SaveOption
 from forebay_models.outcome import Outcome
 from forebay_models.progress import Observer, bar
+from forebay_models.targets import Target
 from forebay_models.verdicts import report
 
 HISTORIES = 200
@@ -42,6 +43,7 @@ def linear(
 
     Example: `forebay campaign linear --histories 1000 --seed 7 --keep failed.jsonl`
     """
+    local_only(target, "linear")
     seconds = budget_seconds(budget)
     fault = "" if plant is None else known_fault(plant)
     with bar() as observer:

@@ -11,12 +11,13 @@ from typing import Annotated, Final
 
 import typer
 
-from forebay_models.campaign_cli import Target, TargetOption, known_fault
+from forebay_models.campaign_cli import TargetOption, known_fault, local_only
 from forebay_models.check_cli import JsonOption, SaveOption
 from forebay_models.cover_cli import run_cover
 from forebay_models.outcome import Outcome, Verdict
 from forebay_models.progress import Observer, Quiet, bar
 from forebay_models.tables import text_table
+from forebay_models.targets import Target
 from forebay_models.verdicts import report
 
 SECONDS: Final = 30.0
@@ -35,6 +36,7 @@ def mutants(
 
     Example: `forebay campaign mutants lost_wakeup wakes_one`
     """
+    local_only(target, "mutants")
     faults = [known_fault(name) for name in names or ()]
     with bar() as observer:
         outcome = run_mutants(target, names=faults, observer=observer)

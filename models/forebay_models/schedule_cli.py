@@ -9,16 +9,16 @@ import typer
 
 from forebay_models.campaign_cli import (
     PlantOption,
-    Target,
     TargetOption,
     budget_seconds,
     known_fault,
+    local_only,
 )
 from forebay_models.check_cli import JsonOption, SaveOption, Tier, TierOption
 from forebay_models.outcome import Outcome
 from forebay_models.progress import Observer, bar
+from forebay_models.targets import LOCAL, Target
 from forebay_models.verdicts import report
-from forebay_models.without_kills import ACTIONS_WITHOUT_KILLS
 
 
 def schedule(
@@ -54,6 +54,7 @@ def schedule(
 
     Example: `forebay campaign schedule --scenario smallest --bound 4`
     """
+    local_only(target, "schedule")
     seconds = None if budget is None else budget_seconds(budget)
     fault = "" if plant is None else known_fault(plant)
     with bar() as observer:
@@ -123,7 +124,7 @@ def run_schedule(
         depth=depth,
         seconds=seconds,
         seed=seed,
-        actions=() if scenarios else ACTIONS_WITHOUT_KILLS,
+        actions=() if scenarios else LOCAL.actions,
     )
     campaign = Campaign(settings, observer, name)
     with planted(fault):

@@ -9,9 +9,9 @@ from forebay_models.campaign.driver import Exercise
 from forebay_models.campaign.machine import machine_for
 from forebay_models.campaign.run import STEPS, run
 from forebay_models.campaign.session import Session
-from forebay_models.campaign.settings import BOUNDS, Setting
+from forebay_models.campaign.settings import Setting, bounds_of
 from forebay_models.mutants.local import LOCAL_MUTANTS
-from forebay_models.without_kills import ACTIONS_WITHOUT_KILLS, WITNESSES_WITHOUT_KILLS
+from forebay_models.targets import LOCAL
 from forebay_spec.actions import Label
 from hypothesis.stateful import RuleBasedStateMachine
 
@@ -36,8 +36,8 @@ def test_the_library_passes_and_everything_is_exercised() -> None:
     session = campaign(WITHIN, SEED)
     assert session.failure is None
     assert session.exercise.examples == WITHIN
-    assert set(session.exercise.actions) == set(ACTIONS_WITHOUT_KILLS)
-    assert set(session.exercise.witnesses) == set(WITNESSES_WITHOUT_KILLS)
+    assert set(session.exercise.actions) == set(LOCAL.actions)
+    assert set(session.exercise.witnesses) == set(LOCAL.witnesses)
     assert 1000 < len(session.exercise.edges.edges) < session.exercise.steps
 
 
@@ -112,7 +112,7 @@ def test_every_action_has_rules() -> None:
     machine = machine_for(Session(start, seconds=None, examples=1))
     assert issubclass(machine, RuleBasedStateMachine)
     rules = {name: made for name, made in vars(machine).items() if name[-1].isdigit()}
-    assert {name.split("_")[1] for name in rules} == set(ACTIONS_WITHOUT_KILLS)
+    assert {name.split("_")[1] for name in rules} == set(LOCAL.actions)
     # One name, so that hypothesis switches none of them off for a whole run.
     assert {made.__name__ for made in rules.values()} == {"step"}
 
@@ -140,9 +140,9 @@ def test_a_fault_is_gone_after_its_block() -> None:
 
 
 def test_the_bounds_reach_every_feature() -> None:
-    features = frozenset[str]().union(*(bounds.features for bounds in BOUNDS))
+    features = frozenset[str]().union(*(bounds.features for bounds in bounds_of(LOCAL)))
     assert features == {"Abandon", "Fail", "Expire", "Empty"}
-    assert {bounds.order for bounds in BOUNDS} == {"fifo", "random"}
-    assert any(set(bounds.producers) & set(bounds.readers) for bounds in BOUNDS)
-    assert any(len(bounds.token_of) > len(bounds.tokens) for bounds in BOUNDS)
-    assert any(bounds.token_of == () for bounds in BOUNDS)
+    assert {bounds.order for bounds in bounds_of(LOCAL)} == {"fifo", "random"}
+    assert any(set(bounds.producers) & set(bounds.readers) for bounds in bounds_of(LOCAL))
+    assert any(len(bounds.token_of) > len(bounds.tokens) for bounds in bounds_of(LOCAL))
+    assert any(bounds.token_of == () for bounds in bounds_of(LOCAL))

@@ -5,7 +5,7 @@ import json
 import pytest
 import typer
 from forebay_models.campaign_cli import app, budget_seconds
-from forebay_models.without_kills import ACTIONS_WITHOUT_KILLS
+from forebay_models.targets import LOCAL
 from typer.testing import CliRunner
 
 
@@ -30,7 +30,7 @@ def test_json_has_the_verdict_and_counts_every_action() -> None:
     (outcome,) = document["outcomes"]
     assert outcome["name"] == "stateful local"
     assert outcome["figures"]["examples"] == 2
-    assert set(ACTIONS_WITHOUT_KILLS) <= set(outcome["figures"])
+    assert set(LOCAL.actions) <= set(outcome["figures"])
     # Two examples cannot reach everything, and partial is never a pass.
     assert result.exit_code in (1, 3)
 

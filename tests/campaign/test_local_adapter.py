@@ -19,11 +19,11 @@ from forebay_models.adapters.adapter import (
     slots_of,
 )
 from forebay_models.adapters.local import LocalAdapter
-from forebay_models.adapters.records import STORAGES, TORN, StorageKind, batch_of, numbers_in
+from forebay_models.adapters.records import STORAGES, TORN, batch_of, numbers_in
 from forebay_models.campaign.driver import Exercise
 from forebay_models.campaign.replay import Move, walk
 from forebay_models.campaign.settings import Setting
-from forebay_models.without_kills import ACTIONS_WITHOUT_KILLS, FEATURES_WITHOUT_KILLS
+from forebay_models.targets import LOCAL, StorageKind
 from forebay_spec.actions import Label
 from forebay_spec.bounds import Bounds, Request
 from forebay_spec.kernel import Closing, Verdict
@@ -38,7 +38,7 @@ BOUNDS = Bounds(
     write_sizes=(1, 2),
     requests=(Request("plain", 1, 1), Request("plain", 2, 1), Request("lease", 2, 2)),
     token_of=(("p1", "t1"),),
-    features=FEATURES_WITHOUT_KILLS,
+    features=LOCAL.features,
     closings=(Closing.DRAINING, Closing.STOPPED),
 )
 
@@ -102,7 +102,7 @@ def test_a_path_with_every_action_is_followed(storage: StorageKind) -> None:
     exercise = Exercise()
     failure = walk(start, Setting(BOUNDS, storage, 0), PATH, exercise=exercise)
     assert failure is None
-    assert set(exercise.actions) == set(ACTIONS_WITHOUT_KILLS)
+    assert set(exercise.actions) == set(LOCAL.actions)
     assert exercise.steps == len(PATH)
 
 
@@ -194,7 +194,7 @@ def test_nothing_is_left_after_a_close_in_the_middle_of_everything(
 def test_records_tell_their_number_and_whether_they_are_whole(storage: StorageKind) -> None:
     assert numbers_in(storage, batch_of(storage, (3, 1))) == (3, 1)
     first, second = batch_of(storage, (1, 2)), batch_of(storage, (5, 6))
-    if storage == "tensor":
+    if storage != "list":
         assert isinstance(first, dict)
         assert isinstance(second, dict)
         torn: object = {"number": first["number"], "copies": second["copies"]}

@@ -10,8 +10,8 @@ from forebay_models.campaign.shown import counterexample_of
 from forebay_models.mutants.local import LOCAL_MUTANTS
 from forebay_models.outcome import Verdict
 from forebay_models.runs.walk import WalkRun
+from forebay_models.targets import LOCAL
 from forebay_models.tokens import Token, read_token
-from forebay_models.without_kills import ACTIONS_WITHOUT_KILLS, WITNESSES_WITHOUT_KILLS
 from forebay_spec.actions import Label
 from forebay_spec.bounds import Bounds, Request
 
@@ -77,8 +77,8 @@ def session_with(exercise: Exercise, failure: Divergence | None = None) -> Sessi
 
 def complete() -> Exercise:
     exercise = Exercise(examples=3, steps=70)
-    exercise.actions.update(dict.fromkeys(ACTIONS_WITHOUT_KILLS, 2))
-    exercise.witnesses.update(dict.fromkeys(WITNESSES_WITHOUT_KILLS, 1))
+    exercise.actions.update(dict.fromkeys(LOCAL.actions, 2))
+    exercise.witnesses.update(dict.fromkeys(LOCAL.witnesses, 1))
     return exercise
 
 
@@ -109,9 +109,7 @@ def test_a_failure_is_shortened_to_what_it_needs() -> None:
 def test_a_failure_gives_the_command_that_repeats_it() -> None:
     exercise = complete()
     exercise.examples = 17
-    outcome = outcome_of(
-        session_with(exercise, failing()), target="local", repeat="forebay campaign", steps=40
-    )
+    outcome = outcome_of(session_with(exercise, failing()), repeat="forebay campaign", steps=40)
     assert outcome.verdict is Verdict.VIOLATED
     assert "to repeat the search: forebay campaign --examples 17" in outcome.detail
 
@@ -120,7 +118,6 @@ def test_a_failure_is_an_outcome_with_a_counterexample_and_a_token_that_repeats_
     failure = failing()
     outcome = outcome_of(
         session_with(complete(), failure),
-        target="local",
         repeat="",
         steps=40,
         fault="use_count_off_by_one",
@@ -145,7 +142,7 @@ def test_the_heat_of_a_campaign_says_in_which_states_each_action_was_taken() -> 
     exercise = Exercise()
     path = [Move(step.label) for step in failing().steps]
     assert walk(start, SETTING, path, exercise=exercise) is None
-    outcome = outcome_of(session_with(exercise), target="local", repeat="", steps=40)
+    outcome = outcome_of(session_with(exercise), repeat="", steps=40)
     assert outcome.heat == {
         "Arrive": {"empty": 1},
         "Publish": {"filling": 1},
@@ -154,7 +151,7 @@ def test_the_heat_of_a_campaign_says_in_which_states_each_action_was_taken() -> 
 
 
 def test_everything_exercised_and_nothing_found_holds() -> None:
-    outcome = outcome_of(session_with(complete()), target="local", repeat="", steps=40)
+    outcome = outcome_of(session_with(complete()), repeat="", steps=40)
     assert outcome.verdict is Verdict.HOLDS
     assert outcome.figures == {
         "examples": 3,
@@ -168,7 +165,7 @@ def test_everything_exercised_and_nothing_found_holds() -> None:
 def test_an_action_that_never_happened_is_a_failure_of_the_campaign() -> None:
     exercise = complete()
     del exercise.actions["Abandon"]
-    outcome = outcome_of(session_with(exercise), target="local", repeat="", steps=40)
+    outcome = outcome_of(session_with(exercise), repeat="", steps=40)
     assert outcome.verdict is Verdict.VIOLATED
     assert "a failure of the campaign: Abandon never happened" in outcome.detail
 
@@ -176,7 +173,7 @@ def test_an_action_that_never_happened_is_a_failure_of_the_campaign() -> None:
 def test_a_witness_that_was_never_seen_leaves_the_verdict_open() -> None:
     exercise = complete()
     del exercise.witnesses["SmallBehindLarge"]
-    outcome = outcome_of(session_with(exercise), target="local", repeat="", steps=40)
+    outcome = outcome_of(session_with(exercise), repeat="", steps=40)
     assert outcome.verdict is Verdict.INCONCLUSIVE
     assert "never seen: SmallBehindLarge" in outcome.detail
 
@@ -187,7 +184,7 @@ def test_the_table_says_how_often_and_names_what_never_happened() -> None:
     del exercise.witnesses["ShortByLeast"]
     rows = {
         tuple(cell.strip() for cell in line.split("|"))
-        for line in exercise_table(exercise).splitlines()
+        for line in exercise_table(exercise, LOCAL).splitlines()
     }
     assert ("action", "Empty", "1,234") in rows
     assert ("witness", "ShortByLeast", "never") in rows

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 import typer
 from forebay_models.campaign.driver import Exercise
-from forebay_models.campaign_cli import Target
 from forebay_models.cover import run as running
 from forebay_models.cover.edges import EdgeCoverage
 from forebay_models.cover.run import Cover, conclude, run_cover
@@ -15,6 +14,7 @@ from forebay_models.cover.workers import Broken, Job, Progress, Size, Work, Work
 from forebay_models.cover_cli import cover, known_graph
 from forebay_models.outcome import Outcome, Verdict
 from forebay_models.progress import Quiet
+from forebay_models.targets import LOCAL, Target
 from forebay_spec.actions import Machine
 from forebay_spec.bounds import QUICK
 
@@ -26,7 +26,7 @@ def progress(edges: bytes) -> Progress:
 
 
 def test_a_cover_holds_when_the_workers_together_have_taken_every_edge() -> None:
-    cover = Cover(("liveness",))
+    cover = Cover(LOCAL, ("liveness",))
     cover.explored({"liveness": Size(2, 3)})
     cover.took(0, progress(b"\1\0\0"))
     assert conclude(cover, 2.0).verdict is Verdict.INCONCLUSIVE
@@ -45,7 +45,7 @@ def test_a_cover_holds_when_the_workers_together_have_taken_every_edge() -> None
 
 
 def test_one_edge_that_is_missing_is_noticed() -> None:
-    cover = Cover(("liveness",))
+    cover = Cover(LOCAL, ("liveness",))
     cover.explored({"liveness": Size(2, 3)})
     cover.took(0, progress(b"\1\0\1"))
     outcome = conclude(cover, 2.0)
@@ -55,11 +55,11 @@ def test_one_edge_that_is_missing_is_noticed() -> None:
 
 
 def test_a_graph_that_nobody_explored_is_noticed() -> None:
-    cover = Cover(("liveness", "random"))
+    cover = Cover(LOCAL, ("liveness", "random"))
     cover.explored({"liveness": Size(2, 3)})
     cover.took(0, progress(b"\1\1\1"))
     assert conclude(cover, 2.0).verdict is Verdict.INCONCLUSIVE
-    assert conclude(Cover(("liveness",)), 2.0).verdict is Verdict.INCONCLUSIVE
+    assert conclude(Cover(LOCAL, ("liveness",)), 2.0).verdict is Verdict.INCONCLUSIVE
 
 
 def covered(work: Work) -> Outcome:
@@ -97,7 +97,7 @@ def test_workers_that_do_not_agree_about_a_graph_are_an_error() -> None:
 
 @pytest.mark.slow
 def test_silent_workers_are_given_up_and_no_process_is_left() -> None:
-    jobs = [Job(("liveness",), share, 2, "", None) for share in range(2)]
+    jobs = [Job(Target.LOCAL, ("liveness",), share, 2, "", None) for share in range(2)]
     with Workers(jobs, odd_workers.is_silent, silence=0.1) as crew:
         processes = list(crew._ends.values())
         said = list(crew.messages())
@@ -108,7 +108,7 @@ def test_silent_workers_are_given_up_and_no_process_is_left() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("end", [KeyboardInterrupt, SystemExit])
 def test_no_process_outlives_an_interrupt_or_a_request_to_end(end: type[BaseException]) -> None:
-    jobs = [Job(("liveness",), share, 2, "", None) for share in range(2)]
+    jobs = [Job(Target.LOCAL, ("liveness",), share, 2, "", None) for share in range(2)]
     with pytest.raises(end), Workers(jobs, odd_workers.is_silent) as crew:  # noqa: PT012
         processes = list(crew._ends.values())
         assert all(process.is_alive() for process in processes)
@@ -166,9 +166,12 @@ def test_the_command_prints_the_outcome_and_ends_with_its_code(
 ) -> None:
     asked: list[tuple[list[str], float | None, str]] = []
 
-    def run(*, graphs: list[str], seconds: float | None, fault: str, observer: object) -> Outcome:
+    def run(
+        target: Target, *, graphs: list[str], seconds: float | None, fault: str, observer: object
+    ) -> Outcome:
+        assert target is Target.LOCAL
         asked.append((graphs, seconds, fault))
-        return conclude(Cover(("liveness",)), 1.0)
+        return conclude(Cover(LOCAL, ("liveness",)), 1.0)
 
     monkeypatch.setattr(running, "run_cover", run)
     with pytest.raises(typer.Exit) as end:
@@ -183,7 +186,10 @@ def test_the_command_prints_the_outcome_and_ends_with_its_code(
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        (lambda: known_graph("rivers"), "no graph is called 'rivers'; there are: writers"),
+        (
+            lambda: known_graph(Target.LOCAL, "rivers"),
+            "no graph of local is called 'rivers'; there are: writers",
+        ),
         (
             lambda: cover(Target.LOCAL, None, None, "no_such", as_json=False, save=None),
             "no fault is called 'no_such'; there are: partial_publish",

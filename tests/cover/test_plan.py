@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 from forebay_models.cover.plan import LONGEST, RESTART, paths
 from forebay_models.explore.graph import Edge, Graph, explore
-from forebay_models.without_kills import graphs_without_kills
+from forebay_models.targets import LOCAL
 from forebay_spec.actions import Label, Machine
 from forebay_spec.bounds import QUICK, Bounds, mutual_wait_bounds
 from forebay_spec.state import initial
@@ -34,7 +34,7 @@ def test_a_plan_takes_every_edge_of_a_small_graph(bounds: Bounds) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", graphs_without_kills())
+@pytest.mark.parametrize("name", LOCAL.graphs)
 def test_a_plan_takes_every_edge_of_a_quick_graph(name: str) -> None:
     graph = explore(Machine(QUICK[name]))
     check(graph)

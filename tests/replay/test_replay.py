@@ -65,7 +65,7 @@ def test_what_a_campaign_finds_fails_again_every_time(fault: str) -> None:
     session = Session(start, seconds=None, examples=400, shrinking=2.0)
     with LOCAL_MUTANTS[fault].plant():
         run(session, seed_number=0, steps=STEPS)
-    outcome = outcome_of(session, target="local", repeat="", steps=STEPS, fault=fault)
+    outcome = outcome_of(session, repeat="", steps=STEPS, fault=fault)
     assert outcome.counterexample is not None
     token = outcome.counterexample.token
     again = replay(token, times=TIMES)

@@ -11,12 +11,14 @@ import pytest
 from forebay_models.adapters.adapter import MANNERS, USUAL
 from forebay_models.adapters.records import STORAGES
 from forebay_models.campaign.replay import Move
-from forebay_models.campaign.settings import BOUNDS, Setting
+from forebay_models.campaign.settings import Setting
+from forebay_models.campaign.settings import bounds_of as bounds_of_scope
 from forebay_models.documents import Json
 from forebay_models.outcome import Outcome, Verdict
 from forebay_models.runs.spec import SpecRun
 from forebay_models.runs.tlc import TlcRun
 from forebay_models.runs.walk import WalkRun
+from forebay_models.targets import LOCAL
 from forebay_models.tokens import LARGEST, LEVELS, Token, TokenError, read_token, token_of
 from forebay_spec.actions import Label
 from forebay_spec.bounds import FEATURES, FULL, QUICK, Bounds, ReaderKind, Request
@@ -33,7 +35,7 @@ NAMES = st.text(min_size=1, max_size=4)
 @st.composite
 def some_bounds(draw: st.DrawFn) -> Bounds:
     """Draw any bounds that are possible, or some that the checks use."""
-    known = st.sampled_from([*QUICK.values(), *FULL.values(), *BOUNDS])
+    known = st.sampled_from([*QUICK.values(), *FULL.values(), *bounds_of_scope(LOCAL)])
     if draw(st.booleans()):
         return draw(known)
     capacity = draw(st.integers(1, 70))

@@ -6,7 +6,7 @@ from forebay_models.adapters.adapter import INTERRUPTED
 from forebay_models.campaign.replay import Move
 from forebay_models.campaign.settings import Setting
 from forebay_models.runs.walk import WalkRun
-from forebay_models.without_kills import FEATURES_WITHOUT_KILLS
+from forebay_models.targets import LOCAL
 from forebay_spec.actions import Label
 from forebay_spec.bounds import Bounds, Request
 
@@ -18,7 +18,7 @@ BOUNDS: Final = Bounds(
     write_sizes=(1, 2),
     requests=(Request("plain", 1, 1), Request("plain", 2, 2)),
     token_of=(("c1", "t1"),),
-    features=FEATURES_WITHOUT_KILLS,
+    features=LOCAL.features,
 )
 SETTING: Final = Setting(BOUNDS, "tensor", 0)
 

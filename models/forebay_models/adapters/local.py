@@ -27,12 +27,13 @@ from forebay_models.adapters.adapter import (
     Observation,
     slots_of,
 )
-from forebay_models.adapters.records import StorageKind, batch_of, numbers_in, storage_of
+from forebay_models.adapters.records import batch_of, numbers_in, storage_of
 from forebay_models.adapters.steering import steer
 from forebay_models.stepping.board import PATIENCE, Asleep, Ended, Parked, Stop
 from forebay_models.stepping.crew import Crew
 from forebay_models.stepping.monitor import DOZING
 from forebay_models.stepping.worker import Hands
+from forebay_models.targets import StorageKind
 
 SECONDS: Final = 1000.0
 """The timeout of calls that may expire, on a clock that moves only when it is put forward."""

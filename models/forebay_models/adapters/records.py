@@ -5,12 +5,13 @@ recognised: it has the number 0, which no record has.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal, cast
+from typing import Final, cast
 
 import torch
 from forebay import ListStorage, SharedStorage, Storage, TensorStorage
 
-StorageKind = Literal["tensor", "list", "shared"]
+from forebay_models.targets import StorageKind
+
 STORAGES: Final[tuple[StorageKind, ...]] = ("tensor", "list", "shared")
 TORN: Final = 0
 _WIDTH: Final = 3

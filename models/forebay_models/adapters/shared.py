@@ -19,9 +19,9 @@ from forebay_spec.state import State
 
 from forebay_models.adapters.adapter import Mismatch
 from forebay_models.adapters.local import Found, LocalAdapter
-from forebay_models.adapters.records import StorageKind
 from forebay_models.stepping.board import PATIENCE
 from forebay_models.stepping.worker import Hands
+from forebay_models.targets import StorageKind
 
 _ALIVE: Final = 0
 _DEAD: Final = 1

@@ -19,11 +19,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from forebay_models.adapters.adapter import MANNERS, USUAL, Adapter
-from forebay_models.adapters.records import STORAGES
 from forebay_models.campaign.driver import Divergence, Driver
 from forebay_models.campaign.session import Session
-from forebay_models.campaign.settings import BOUNDS, Setting
-from forebay_models.without_kills import ACTIONS_WITHOUT_KILLS
+from forebay_models.campaign.settings import Setting, bounds_of
+from forebay_models.targets import Scope
 
 _SEEDS: Final = 7
 _USUAL: Final = 4
@@ -35,18 +34,23 @@ _WEIGHTS: Final[Mapping[str, int]] = {
     "SetCancel": 2,
     "Close": 1,
     "Empty": 1,
+    "Kill": 1,
 }
 """How many rules the actions have that disturb the others; all others have `_USUAL`."""
 
 _STOP: Final = "Close(stopped)"
 _LONGEST_CALM: Final = 15
 _NUMBERS: Final = st.integers(0, 59)
-SETTINGS: Final = st.builds(
-    Setting,
-    bounds=st.sampled_from(BOUNDS),
-    storage=st.sampled_from(STORAGES),
-    seed=st.integers(0, _SEEDS),
-)
+
+
+def settings_of(scope: Scope) -> st.SearchStrategy[Setting]:
+    """Return what an example on a target may run with."""
+    return st.builds(
+        Setting,
+        bounds=st.sampled_from(bounds_of(scope)),
+        storage=st.sampled_from(scope.storages),
+        seed=st.integers(0, _SEEDS),
+    )
 
 
 class Walk(RuleBasedStateMachine):
@@ -63,11 +67,6 @@ class Walk(RuleBasedStateMachine):
         self._without: frozenset[str] = frozenset()
         self._calm = 0
 
-    @initialize(
-        setting=SETTINGS,
-        without=st.frozensets(st.sampled_from((*_WEIGHTS, _STOP))),
-        calm=st.integers(0, _LONGEST_CALM),
-    )
     def start(self, setting: Setting, without: frozenset[str], calm: int) -> None:
         """Start a buffer."""
         self._without, self._calm = without, calm
@@ -137,8 +136,9 @@ def _rule_for(action: str) -> Callable[[Walk, int, int], None]:
     return made
 
 
-def machine_for(session: Session, actions: Iterable[str] = ACTIONS_WITHOUT_KILLS) -> type[Walk]:
-    """Return the machine of a session, with rules for each action."""
+def machine_for(session: Session, actions: Iterable[str] = ()) -> type[Walk]:
+    """Return the machine of a session, with rules for each action, or for some."""
+    actions = actions or session.scope.actions
     # Hypothesis orders rules by name, and tries the first one more often than others.
     ordered = sorted(actions, key=lambda action: (action in _WEIGHTS, action in ("Arrive", "Ask")))
     rules = {
@@ -146,4 +146,10 @@ def machine_for(session: Session, actions: Iterable[str] = ACTIONS_WITHOUT_KILLS
         for rank, action in enumerate(ordered)
         for number in range(_WEIGHTS.get(action, _USUAL))
     }
-    return type("Walk", (Walk,), {**rules, "session": session, "__doc__": Walk.__doc__})
+    begin = initialize(
+        setting=settings_of(session.scope),
+        without=st.frozensets(st.sampled_from((*_WEIGHTS, _STOP))),
+        calm=st.integers(0, _LONGEST_CALM),
+    )(Walk.start)
+    members = {**rules, "start": begin, "session": session, "__doc__": Walk.__doc__}
+    return type("Walk", (Walk,), members)

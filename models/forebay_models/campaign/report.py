@@ -6,39 +6,37 @@ from collections.abc import Iterable, Sequence
 from forebay_models.adapters.adapter import MANNERS, USUAL
 from forebay_models.campaign.driver import Exercise
 from forebay_models.campaign.session import Session
-from forebay_models.campaign.settings import BOUNDS
+from forebay_models.campaign.settings import bounds_of
 from forebay_models.campaign.shown import counterexample_of
 from forebay_models.counterexample import Counterexample
 from forebay_models.coverage import heat_of
 from forebay_models.outcome import Figure, Outcome, Verdict
 from forebay_models.runs.walk import WalkRun
 from forebay_models.tables import text_table
+from forebay_models.targets import Scope
 from forebay_models.tokens import token_of
-from forebay_models.without_kills import ACTIONS_WITHOUT_KILLS, WITNESSES_WITHOUT_KILLS
 
 
-def outcome_of(
-    session: Session, *, target: str, repeat: str, steps: int, fault: str = ""
-) -> Outcome:
+def outcome_of(session: Session, *, repeat: str, steps: int, fault: str = "") -> Outcome:
     """Return a campaign's result.
 
     Args:
         session: the campaign.
-        target: what was driven.
         repeat: the command line without the wanted number of examples.
         steps: how many steps an example had at most.
         fault: the planted fault with which it ran, if any; a replay plants it again.
     """
-    exercise = session.exercise
-    missed = never(exercise.actions, ACTIONS_WITHOUT_KILLS)
-    unseen = never(exercise.witnesses, WITNESSES_WITHOUT_KILLS)
-    parts = [exercise_table(exercise)]
+    exercise, scope = session.exercise, session.scope
+    name = f"stateful {scope.target.value}"
+    missed = never(exercise.actions, scope.actions)
+    unseen = never(exercise.witnesses, scope.witnesses)
+    parts = [exercise_table(exercise, scope)]
     verdict = Verdict.HOLDS
     failure: Counterexample | None = None
     if session.failure is not None:
         verdict = Verdict.VIOLATED
         token = token_of(WalkRun.of(session.failure), fault=fault)
-        failure = counterexample_of(session.failure, name=f"stateful {target}", token=token)
+        failure = counterexample_of(session.failure, name=name, token=token)
         again = f"to repeat the search: {repeat} --examples {session.failed_example}"
         parts = [failure.as_text(), again]
         if session.flaky:
@@ -53,10 +51,10 @@ def outcome_of(
         verdict = Verdict.INCONCLUSIVE
         parts.append(f"never seen: {', '.join(unseen)}; give it more time")
     return Outcome(
-        name=f"stateful {target}",
+        name=name,
         verdict=verdict,
-        bounds=bounds_line(steps),
-        figures=figures(exercise),
+        bounds=bounds_line(steps, scope),
+        figures=figures(exercise, scope),
         seconds=session.elapsed,
         detail="\n\n".join(parts),
         counterexample=failure,
@@ -64,21 +62,21 @@ def outcome_of(
     )
 
 
-def figures(exercise: Exercise) -> dict[str, Figure]:
+def figures(exercise: Exercise, scope: Scope) -> dict[str, Figure]:
     """Return the counts of a campaign."""
     return {
         "examples": exercise.examples,
         "steps": exercise.steps,
-        "actions": _seen(exercise.actions, ACTIONS_WITHOUT_KILLS),
-        "witnesses": _seen(exercise.witnesses, WITNESSES_WITHOUT_KILLS),
+        "actions": _seen(exercise.actions, scope.actions),
+        "witnesses": _seen(exercise.witnesses, scope.witnesses),
         "edges": len(exercise.edges.edges),
     }
 
 
-def counts(exercise: Exercise) -> dict[str, Figure]:
+def counts(exercise: Exercise, scope: Scope) -> dict[str, Figure]:
     """Return how often each action and witness was exercised, for machines."""
-    actions: dict[str, Figure] = {name: exercise.actions[name] for name in ACTIONS_WITHOUT_KILLS}
-    return {**actions, **{name: exercise.witnesses[name] for name in WITNESSES_WITHOUT_KILLS}}
+    actions: dict[str, Figure] = {name: exercise.actions[name] for name in scope.actions}
+    return {**actions, **{name: exercise.witnesses[name] for name in scope.witnesses}}
 
 
 def never(counted: Counter[str], names: Iterable[str]) -> list[str]:
@@ -86,30 +84,30 @@ def never(counted: Counter[str], names: Iterable[str]) -> list[str]:
     return [name for name in names if not counted[name]]
 
 
-def bounds_line(steps: int) -> str:
+def bounds_line(steps: int, scope: Scope) -> str:
     """Return on one line what a campaign is limited to."""
-    capacities = [bounds.capacity for bounds in BOUNDS]
-    uses = [bounds.uses for bounds in BOUNDS]
-    actors = max(len(bounds.actors) for bounds in BOUNDS)
+    drawn = bounds_of(scope)
+    capacities = [bounds.capacity for bounds in drawn]
+    uses = [bounds.uses for bounds in drawn]
+    actors = max(len(bounds.actors) for bounds in drawn)
     return (
-        f"C={min(capacities)}..{max(capacities)} N={min(uses)}..{max(uses)}, both orders, both "
-        f"storages, up to {actors} actors, {steps} steps an example; random walks, not exhaustive"
+        f"C={min(capacities)}..{max(capacities)} N={min(uses)}..{max(uses)}, both orders, "
+        f"{scope.where}, up to {actors} actors, {steps} steps an example; random walks, not "
+        f"exhaustive"
     )
 
 
-def exercise_table(exercise: Exercise) -> str:
+def exercise_table(exercise: Exercise, scope: Scope) -> str:
     """Return how often each action, manner and witness was exercised."""
     rows = []
-    for name in ACTIONS_WITHOUT_KILLS:
+    for name in scope.actions:
         rows.append(["action", name, _times(exercise.actions[name])])
         rows += [
             ["", f"  {manner}", _times(exercise.manners[f"{name}: {manner}"])]
             for manner in MANNERS.get(name, ())
             if manner != USUAL
         ]
-    rows += [
-        ["witness", name, _times(exercise.witnesses[name])] for name in WITNESSES_WITHOUT_KILLS
-    ]
+    rows += [["witness", name, _times(exercise.witnesses[name])] for name in scope.witnesses]
     return text_table(["", "exercised", "times"], rows)
 
 

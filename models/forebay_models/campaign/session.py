@@ -14,6 +14,7 @@ from forebay_models.adapters.adapter import Adapter
 from forebay_models.campaign.driver import Divergence, Driver, Exercise
 from forebay_models.campaign.replay import Start, shortened
 from forebay_models.campaign.settings import Setting
+from forebay_models.targets import LOCAL, Scope
 
 SHRINKING: Final = 10.0
 """Seconds for which hypothesis shrinks a failure at most, and then for leaving out steps."""
@@ -31,6 +32,7 @@ class Session:
 
     Args:
         start: starts a buffer.
+        scope: what can be exercised on it.
         seconds: the budget, or None for no limit in time.
         examples: the wanted number of examples, or None for as many as the budget allows.
         shrinking: seconds for which a failure is shrunk at most.
@@ -40,12 +42,14 @@ class Session:
     def __init__(
         self,
         start: Start,
+        scope: Scope = LOCAL,
         *,
         seconds: float | None,
         examples: int | None = None,
         shrinking: float = SHRINKING,
         tell: Tell | None = None,
     ) -> None:
+        self.scope = scope
         self.exercise = Exercise()
         self.failure: Divergence | None = None
         self.failed_example = 0

@@ -5,13 +5,13 @@ have to see everything: more actors and larger sizes, all features, and enough w
 come first, since failures are shrunk towards them.
 """
 
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from forebay_spec.bounds import Bounds, Request
 from forebay_spec.kernel import Closing
 
-from forebay_models.adapters.records import StorageKind
-from forebay_models.without_kills import FEATURES_WITHOUT_KILLS, graphs_without_kills
+from forebay_models.targets import LOCAL, Scope, StorageKind
 
 _BOTH: Final = (Closing.DRAINING, Closing.STOPPED)
 _LEASES: Final = (Request("lease", 1, 1), Request("lease", 2, 2), Request("lease", 3, 1))
@@ -25,7 +25,7 @@ _WIDE: Final = (
         write_sizes=(1, 2, 3),
         requests=(Request("plain", 2, 2), Request("plain", 2, 1), Request("plain", 3, 3)),
         token_of=(("p1", "t1"), ("c1", "t2")),
-        features=FEATURES_WITHOUT_KILLS,
+        features=LOCAL.features,
         closings=(Closing.DRAINING,),
     ),
     Bounds(
@@ -37,7 +37,7 @@ _WIDE: Final = (
         write_sizes=(1, 2, 4),
         requests=(Request("plain", 1, 1), Request("plain", 3, 2), Request("lease", 2, 1)),
         token_of=(("p1", "t1"), ("p2", "t1"), ("c1", "t2")),
-        features=FEATURES_WITHOUT_KILLS,
+        features=LOCAL.features,
         closings=_BOTH,
     ),
     Bounds(
@@ -49,7 +49,7 @@ _WIDE: Final = (
         write_sizes=(1, 2),
         requests=(Request("plain", 2, 2), *_LEASES),
         token_of=(("x1", "t1"),),
-        features=FEATURES_WITHOUT_KILLS,
+        features=LOCAL.features,
         closings=(Closing.DRAINING,),
     ),
     Bounds(
@@ -62,7 +62,7 @@ _WIDE: Final = (
         write_sizes=(1, 3),
         requests=(Request("plain", 1, 1), Request("plain", 3, 1), Request("lease", 2, 2)),
         token_of=(("p1", "t1"), ("p2", "t1"), ("c1", "t1"), ("c2", "t1")),
-        features=FEATURES_WITHOUT_KILLS,
+        features=LOCAL.features,
         closings=_BOTH,
     ),
     Bounds(
@@ -73,15 +73,16 @@ _WIDE: Final = (
         readers=("x1", "c1"),
         write_sizes=(1, 2),
         requests=(Request("plain", 1, 1), Request("lease", 1, 1), Request("lease", 2, 2)),
-        features=FEATURES_WITHOUT_KILLS,
+        features=LOCAL.features,
     ),
 )
 
-# "liveness" is "writers" with less in it.
-BOUNDS: Final = (
-    *(bounds for name, bounds in graphs_without_kills().items() if name != "liveness"),
-    *_WIDE,
-)
+
+def bounds_of(scope: Scope) -> tuple[Bounds, ...]:
+    """Return the bounds that a campaign on a target draws from."""
+    # "liveness" is "writers" with less in it.
+    narrow = (bounds for name, bounds in scope.graphs.items() if name != "liveness")
+    return (*narrow, *(replace(bounds, features=scope.features) for bounds in _WIDE))
 
 
 class Setting(NamedTuple):

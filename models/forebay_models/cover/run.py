@@ -13,11 +13,10 @@ from typing import Final
 from forebay_spec.bounds import QUICK
 
 from forebay_models.adapters.adapter import MANNERS
-from forebay_models.adapters.local import LocalAdapter
+from forebay_models.adapters.start import start
 from forebay_models.campaign.driver import Divergence, Exercise
 from forebay_models.campaign.quiet import quiet_library
 from forebay_models.campaign.replay import shortened
-from forebay_models.campaign.settings import Setting
 from forebay_models.campaign.shown import counterexample_of
 from forebay_models.cover.workers import (
     Broken,
@@ -34,8 +33,8 @@ from forebay_models.coverage import heat_of
 from forebay_models.outcome import Figure, Outcome, Verdict
 from forebay_models.progress import Observer
 from forebay_models.runs.walk import WalkRun, planted
+from forebay_models.targets import SCOPES, Scope, Target
 from forebay_models.tokens import token_of
-from forebay_models.without_kills import ACTIONS_WITHOUT_KILLS, graphs_without_kills
 
 SHARES: Final = 2
 """How many processes take paths."""
@@ -43,20 +42,20 @@ SHARES: Final = 2
 SHORTENING: Final = 10.0
 """Seconds for which steps are left out of a failure at most."""
 
-NAME: Final = "cover local"
-
 
 @dataclass
 class Cover:
     """What was taken so far, by all workers together.
 
     Attributes:
+        scope: what is driven, and what can be exercised there.
         graphs: the graphs that were asked for.
         sizes: of those that were explored.
         edges: for each graph, one byte for each edge, 1 if it was taken.
         states: for each graph, one byte for each state, 1 if the buffer was in it.
     """
 
+    scope: Scope
     graphs: tuple[str, ...]
     sizes: dict[str, Size] = field(default_factory=dict)
     edges: dict[str, bytes] = field(default_factory=dict)
@@ -75,6 +74,11 @@ class Cover:
         self.edges[name] = _either(self.edges.get(name), progress.edges)
         self.states[name] = _either(self.states.get(name), progress.states)
         self.exercises[worker, name] = progress.exercise
+
+    @property
+    def name(self) -> str:
+        """What the campaign is called in tables."""
+        return f"cover {self.scope.target.value}"
 
     @property
     def complete(self) -> bool:
@@ -106,8 +110,8 @@ class Cover:
             "edges": _of(taken, sum(size.edges for size in self.sizes.values())),
             "states": _of(seen, sum(size.states for size in self.sizes.values())),
             "actions": _of(
-                sum(exercise.actions[it] > 0 for it in ACTIONS_WITHOUT_KILLS),
-                len(ACTIONS_WITHOUT_KILLS),
+                sum(exercise.actions[it] > 0 for it in self.scope.actions),
+                len(self.scope.actions),
             ),
             "manners": _manners(exercise.manners),
             "paths": exercise.examples,
@@ -117,6 +121,7 @@ class Cover:
 
 
 def run_cover(
+    target: Target = Target.LOCAL,
     *,
     graphs: Sequence[str] = (),
     seconds: float | None = None,
@@ -124,22 +129,24 @@ def run_cover(
     observer: Observer,
     work: Work = work,
 ) -> Outcome:
-    """Take every edge of the quick graphs on the library's buffer on threads.
+    """Take every edge of the quick graphs on a target.
 
     Args:
-        graphs: the names of the graphs; none means all without kills.
+        target: what is driven.
+        graphs: the names of the graphs; none means all that the target can walk.
         seconds: the budget, or None for as long as it takes.
         fault: the name of a fault to plant, or nothing.
         observer: is told how far it has come.
         work: does one share, in a process of its own.
     """
-    names = tuple(dict.fromkeys(graphs)) or tuple(graphs_without_kills())
+    scope = SCOPES[target]
+    names = tuple(dict.fromkeys(graphs)) or tuple(scope.graphs)
+    cover = Cover(scope, names)
     observer.expects(1)
-    observer.begins(NAME)
+    observer.begins(cover.name)
     began = time.monotonic()
     until = None if seconds is None else began + seconds
-    jobs = [Job(names, share, SHARES, fault, until) for share in range(SHARES)]
-    cover = Cover(names)
+    jobs = [Job(target, names, share, SHARES, fault, until) for share in range(SHARES)]
     end: Failure | Broken | None = None
     with Workers(jobs, work) as workers:
         for worker, message in workers.messages():
@@ -147,7 +154,7 @@ def run_cover(
                 cover.explored(message.of)
             elif isinstance(message, Progress):
                 cover.took(worker, message)
-                observer.says(NAME, f"{cover.figures(0.0)['edges']} edges")
+                observer.says(cover.name, f"{cover.figures(0.0)['edges']} edges")
             elif isinstance(message, Failure | Broken):
                 end = message
                 break
@@ -157,7 +164,7 @@ def run_cover(
         outcome = violated(cover, failure, took, fault=fault)
     else:
         outcome = conclude(cover, took, broken="" if end is None else end.why)
-    observer.ends(NAME, outcome)
+    observer.ends(cover.name, outcome)
     return outcome
 
 
@@ -173,9 +180,9 @@ def conclude(cover: Cover, seconds: float, broken: str = "") -> Outcome:
         verdict = Verdict.INCONCLUSIVE
         detail += f"\n\n{cover.missing():,} edges were not taken; give it more time"
     return Outcome(
-        name=NAME,
+        name=cover.name,
         verdict=verdict,
-        bounds=bounds_line(cover.graphs),
+        bounds=bounds_line(cover),
         figures=cover.figures(seconds),
         seconds=seconds,
         detail=detail,
@@ -186,11 +193,11 @@ def conclude(cover: Cover, seconds: float, broken: str = "") -> Outcome:
 def violated(cover: Cover, failure: Divergence, seconds: float, *, fault: str = "") -> Outcome:
     """Return the outcome of a cover that has found a failure."""
     token = token_of(WalkRun.of(failure), fault=fault)
-    counterexample = counterexample_of(failure, name=NAME, token=token)
+    counterexample = counterexample_of(failure, name=cover.name, token=token)
     return Outcome(
-        name=NAME,
+        name=cover.name,
         verdict=Verdict.VIOLATED,
-        bounds=bounds_line(cover.graphs),
+        bounds=bounds_line(cover),
         figures=cover.figures(seconds),
         seconds=seconds,
         detail=counterexample.as_text(),
@@ -199,22 +206,18 @@ def violated(cover: Cover, failure: Divergence, seconds: float, *, fault: str = 
     )
 
 
-def bounds_line(graphs: Sequence[str]) -> str:
+def bounds_line(cover: Cover) -> str:
     """Return on one line what a cover is limited to."""
-    capacities = sorted({QUICK[name].capacity for name in graphs})
+    capacities = sorted({QUICK[name].capacity for name in cover.graphs})
     sizes = "..".join(map(str, dict.fromkeys((capacities[0], capacities[-1]))))
     return (
-        f"every edge of the graphs {', '.join(graphs)}, C={sizes}, each on some path and not on "
-        f"every path; both storages"
+        f"every edge of the graphs {', '.join(cover.graphs)}, C={sizes}, each on some path and not "
+        f"on every path; {cover.scope.where}"
     )
 
 
 def _shorter(failure: Divergence, fault: str) -> Divergence:
     """Return a failure on a shorter path, if one fails too."""
-
-    def start(setting: Setting) -> LocalAdapter:
-        return LocalAdapter(setting.bounds, setting.storage, setting.seed)
-
     with planted(fault), quiet_library():
         return shortened(start, failure, SHORTENING)
 

@@ -18,8 +18,7 @@ from forebay_spec.kernel import Verdict
 from forebay_spec.state import State
 
 from forebay_models.adapters.adapter import MANNERS, USUAL, Mismatch, drawing
-from forebay_models.adapters.local import LocalAdapter
-from forebay_models.adapters.records import StorageKind
+from forebay_models.adapters.start import start
 from forebay_models.campaign.driver import Divergence, Driver, Exercise
 from forebay_models.campaign.facts import Facts
 from forebay_models.campaign.replay import Move
@@ -28,6 +27,7 @@ from forebay_models.cover.plan import Path
 from forebay_models.explore.graph import Graph
 from forebay_models.stepping.board import PATIENCE
 from forebay_models.stepping.worker import Hands
+from forebay_models.targets import LOCAL, Scope
 
 ROUND: Final = 4
 """One path in so many runs over a `TensorStorage`, which takes longer than a list."""
@@ -64,6 +64,7 @@ class Share:
         graph: the whole graph.
         hands: lends the threads of all paths.
         exercise: where to count what was exercised.
+        scope: what is driven.
         patience: seconds within which a thread has to come to a stop.
 
     Attributes:
@@ -73,11 +74,17 @@ class Share:
     """
 
     def __init__(
-        self, graph: Graph, hands: Hands, exercise: Exercise, patience: float = PATIENCE
+        self,
+        graph: Graph,
+        hands: Hands,
+        exercise: Exercise,
+        scope: Scope = LOCAL,
+        patience: float = PATIENCE,
     ) -> None:
         self._graph = graph
         self._hands = hands
         self.exercise = exercise
+        self._scope = scope
         self._patience = patience
         self._facts = GraphFacts(graph)
         self.taken = bytearray(len(graph.edges))
@@ -92,15 +99,9 @@ class Share:
             path: the path.
             go_on: is asked before each step whether to take it.
         """
-        setting = setting_of(self._graph, number)
+        setting = setting_of(self._graph, number, self._scope)
         self.exercise.examples += 1
-        adapter = LocalAdapter(
-            setting.bounds,
-            setting.storage,
-            setting.seed,
-            patience=self._patience,
-            hands=self._hands,
-        )
+        adapter = start(setting, patience=self._patience, hands=self._hands)
         driver = Driver(setting, adapter, self.exercise, self._facts, COUNTED)
         failure: Divergence | None = None
         try:
@@ -148,7 +149,7 @@ class Share:
         self.taken[edge] = self.seen[target] = 1
 
 
-def setting_of(graph: Graph, number: int) -> Setting:
+def setting_of(graph: Graph, number: int, scope: Scope = LOCAL) -> Setting:
     """Return what the path of that number runs with."""
-    storage: StorageKind = "tensor" if number % ROUND == 0 else "list"
-    return Setting(graph.bounds, storage, number)
+    first, last = scope.storages[0], scope.storages[-1]
+    return Setting(graph.bounds, first if number % ROUND == 0 else last, number)

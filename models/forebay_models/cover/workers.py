@@ -36,6 +36,7 @@ from forebay_models.cover.share import Share
 from forebay_models.explore.graph import explore
 from forebay_models.runs.walk import planted
 from forebay_models.stepping.worker import Hands
+from forebay_models.targets import SCOPES, Target
 
 BETWEEN: Final = 0.5
 """Seconds between two reports of a worker."""
@@ -51,6 +52,7 @@ class Job(NamedTuple):
     """What a worker has to do.
 
     Attributes:
+        target: what is driven.
         graphs: the names of the graphs.
         share: which of the shares it takes.
         shares: how many there are.
@@ -58,6 +60,7 @@ class Job(NamedTuple):
         until: when to end, on the monotonic clock that all processes share; None for never.
     """
 
+    target: Target
     graphs: tuple[str, ...]
     share: int
     shares: int
@@ -137,7 +140,7 @@ def messages(job: Job) -> Iterator[Message]:
         for name, graph in graphs.items():
             if _late(job):
                 break
-            share = Share(graph, hands, Exercise())
+            share = Share(graph, hands, Exercise(), SCOPES[job.target])
             told = time.monotonic()
             mine = islice(enumerate(paths(graph)), job.share, None, job.shares)
             for number, path in mine:

@@ -11,7 +11,8 @@ from typing import Final, Literal, NamedTuple
 
 from forebay_spec.bounds import Order
 
-from forebay_models.adapters.records import STORAGES, StorageKind
+from forebay_models.adapters.records import STORAGES
+from forebay_models.targets import StorageKind
 
 Role = Literal["producer", "reader", "taker"]
 CAST: Final[tuple[tuple[str, Role], ...]] = (

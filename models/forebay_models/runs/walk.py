@@ -13,8 +13,8 @@ from typing import ClassVar
 from forebay_spec.bounds import Bounds
 
 from forebay_models.adapters.adapter import has_manner, slots_of
-from forebay_models.adapters.local import LocalAdapter
-from forebay_models.adapters.records import STORAGES, StorageKind
+from forebay_models.adapters.records import STORAGES
+from forebay_models.adapters.start import start
 from forebay_models.campaign.driver import Divergence
 from forebay_models.campaign.quiet import quiet_library
 from forebay_models.campaign.replay import Move, walk
@@ -29,6 +29,7 @@ from forebay_models.runs.values import (
     read_bounds,
     read_label,
 )
+from forebay_models.targets import StorageKind
 from forebay_models.tokens import LEVELS, TokenError, token_of
 
 
@@ -74,7 +75,7 @@ class WalkRun:
         verdict, detail, failure = Verdict.HOLDS, "every step is as the specification says", None
         with quiet_library(), planted(fault):
             try:
-                found = walk(_start, self.setting, self.moves)
+                found = walk(start, self.setting, self.moves)
             except ValueError as error:
                 found, verdict = None, Verdict.INCONCLUSIVE
                 detail = f"the walk cannot be taken any more: {error}"
@@ -91,10 +92,6 @@ class WalkRun:
             detail=detail,
             counterexample=failure,
         )
-
-
-def _start(setting: Setting) -> LocalAdapter:
-    return LocalAdapter(setting.bounds, setting.storage, setting.seed)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from forebay_models.scheduling.shorten import shortened
 from forebay_models.scheduling.show import counterexample_of
 from forebay_models.scheduling.strategies import DepthFirst, Priorities, Strategy, Uniform
 from forebay_models.tables import text_table
-from forebay_models.without_kills import ACTIONS_WITHOUT_KILLS
+from forebay_models.targets import LOCAL
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,14 +112,14 @@ class Campaign:
 
     def figures(self) -> Mapping[str, Figure]:
         """Return the counts."""
-        taken = sum(self.exercised.actions[name] > 0 for name in ACTIONS_WITHOUT_KILLS)
+        taken = sum(self.exercised.actions[name] > 0 for name in LOCAL.actions)
         rate = round(self.total.schedules / max(self.elapsed, 1e-9))
         return {
             "schedules": self.total.schedules,
             "slices": self.total.slices,
             "schedules/s": rate,
             "run twice": self.total.repeated,
-            "actions": f"{taken} of {len(ACTIONS_WITHOUT_KILLS)}",
+            "actions": f"{taken} of {len(LOCAL.actions)}",
             **coverage_figures(self.exercised.edges),
         }
 

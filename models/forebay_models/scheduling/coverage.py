@@ -11,7 +11,7 @@ from forebay_models.cover.edges import EdgeCoverage
 from forebay_models.coverage import state_class
 from forebay_models.scheduling.play import Run
 from forebay_models.scheduling.scenario import Scenario
-from forebay_models.without_kills import graphs_without_kills
+from forebay_models.targets import LOCAL
 
 
 class Exercised:
@@ -51,7 +51,7 @@ class Exercised:
 @cache
 def _graphs_for(scenario: Scenario) -> tuple[str, ...]:
     """Return the quick graphs whose constants are those of a scenario, for its actors."""
-    return tuple(name for name, bounds in graphs_without_kills().items() if _fits(bounds, scenario))
+    return tuple(name for name, bounds in LOCAL.graphs.items() if _fits(bounds, scenario))
 
 
 def _fits(bounds: Bounds, scenario: Scenario) -> bool:

@@ -18,7 +18,7 @@ from typing import Final, Literal, NamedTuple, cast
 from forebay_spec.bounds import Bounds, Order, Request
 from forebay_spec.kernel import Closing
 
-from forebay_models.without_kills import FEATURES_WITHOUT_KILLS
+from forebay_models.targets import LOCAL
 
 OpKind = Literal["extend", "sample", "lease", "commit", "release", "set", "shutdown", "empty"]
 Manner = Literal["", "timed", "at-once", "raises"]
@@ -147,7 +147,7 @@ class Scenario:
             write_sizes=tuple(sorted({n for _, n in writes})),
             requests=tuple(sorted({request for _, request in reads})),
             token_of=self.token_of,
-            features=FEATURES_WITHOUT_KILLS,
+            features=LOCAL.features,
             closings=(Closing.DRAINING, Closing.STOPPED),
         )
 

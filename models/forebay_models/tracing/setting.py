@@ -12,9 +12,9 @@ from typing import Final
 from forebay_spec.bounds import Bounds, ReaderKind, Request
 from forebay_spec.kernel import Closing
 
+from forebay_models.targets import LOCAL
 from forebay_models.tracing.files import ARRIVALS, TraceFile, actors_of
 from forebay_models.tracing.own_tokens import check_own_tokens
-from forebay_models.without_kills import FEATURES_WITHOUT_KILLS
 
 WRITES: Final = "write"
 READS: Final[tuple[ReaderKind, ...]] = ("plain", "lease")
@@ -91,7 +91,7 @@ def setting_of(trace: TraceFile, unobserved: Sequence[Unobserved] = ()) -> Setti
         readers=tuple(actors),
         write_sizes=tuple(sorted(size for size in write_sizes if isinstance(size, int))),
         requests=(),
-        features=FEATURES_WITHOUT_KILLS,
+        features=LOCAL.features,
         closings=(Closing.DRAINING, Closing.STOPPED),
     )
     return Setting(trace, tuple(unobserved), bounds, _tokens(trace))
