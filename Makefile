@@ -44,6 +44,7 @@ lint: $(STAMP) ## ruff and mypy over all rooms
 
 bench: $(STAMP) ## measure speed as ratios against other buffers, both sides in one run
 	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.processes
 
 docs: $(STAMP) ## build the site into site/, warnings being errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
@@ -51,8 +52,10 @@ docs: $(STAMP) ## build the site into site/, warnings being errors
 picture: $(STAMP) ## draw docs/assets/*.svg anew from the Python model
 	$(BIN)/python docs/tools/draw_state_machine.py
 
-example: $(STAMP) ## train on CartPole through the buffer and plot it
+example: $(STAMP) ## train on CartPole: actors in threads, in processes, and TorchRL's
 	$(BIN)/python examples/cartpole.py --plot build/cartpole.png
+	$(BIN)/python examples/cartpole.py --processes --kill-actor --plot build/cartpole-processes.png
+	$(BIN)/python examples/torchrl_multiasync.py --kill-actor
 
 clean: ## remove what the tools leave behind, the virtual environment included
 	rm -rf $(VENV) site build dist .hypothesis .mypy_cache .ruff_cache .pytest_cache .crosshair

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from xml.sax.saxutils import escape
 
 from forebay_models.explore.graph import explore
-from forebay_models.without_kills import graphs_without_kills
+from forebay_models.targets import LOCAL
 from forebay_spec.actions import Machine
 from forebay_spec.bounds import Bounds
 from forebay_spec.kernel import Phase, is_sampleable
@@ -124,7 +124,7 @@ def arrows() -> tuple[list[Arrow], list[Arrow]]:
     """Explore every quick graph without kills; return the arrows of slots and those of calls."""
     slots: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     called: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-    for bounds in graphs_without_kills().values():
+    for bounds in LOCAL.graphs.values():
         graph = explore(Machine(bounds))
         for source, label, target in graph.edges:
             before, after = graph.states[source], graph.states[target]

@@ -21,13 +21,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from forebay_models.mutants.local import LOCAL_MUTANTS
+from forebay_models.mutants.shared import SHARED_MUTANTS
 from forebay_models.mutants.spec import SPEC_MUTANTS
 from forebay_spec.properties import INVARIANTS, LIVENESS, STEPS, WITNESSES
 
 ROOT = Path(__file__).parents[2]
 OPEN = re.compile(r"^open \((?P<reason>[a-z][^()]+)\)$")
 CHECKS = ("kernel", "tlc", "explore", "agree", "trace", "history", "all")
-CAMPAIGNS = ("stateful", "cover", "schedule", "linear", "mutants", "all")
+CAMPAIGNS = ("stateful", "cover", "schedule", "linear", "faults", "mutants", "all")
 
 
 class Row(NamedTuple):
@@ -94,7 +95,7 @@ def importable(dotted: str) -> bool:
 def _is_command(item: str) -> bool:
     words = item.split()
     if words[0] == "mutant":
-        return words[1] in {*LOCAL_MUTANTS, *SPEC_MUTANTS}
+        return words[1] in {*LOCAL_MUTANTS, *SHARED_MUTANTS, *SPEC_MUTANTS}
     if words[:2] == ["forebay", "check"]:
         return len(words) > 2 and words[2] in CHECKS
     if words[:2] == ["forebay", "campaign"]:

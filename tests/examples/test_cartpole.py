@@ -1,105 +1,114 @@
 """The training example runs, loses nothing, and ends cleanly however it ends."""
 
 import re
-import signal
-import subprocess
-import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-LIMIT = 120.0  # seconds after which a run counts as hung
-KEPT = re.compile(
-    r"^nothing lost: (\d+) admitted = (\d+) delivered \+ (\d+) still sampleable$", re.M
+from tests.examples.running import (
+    command,
+    finished,
+    interrupt,
+    nobody_is_left,
+    read_until,
+    rest,
+    running,
 )
 
+KEPT = re.compile(
+    r"^nothing lost: (\d+) admitted = (\d+) delivered \+ (\d+) still sampleable;"
+    r" recoveries: (\d+)$",
+    re.M,
+)
+WAYS = [
+    pytest.param([], id="threads"),
+    pytest.param(["--processes"], id="spawn"),
+    pytest.param(["--processes", "fork"], id="fork"),
+]
 
-def command(plot: Path, *options: str) -> list[str]:
-    return [sys.executable, str(ROOT / "examples/cartpole.py"), "--plot", str(plot), *options]
+
+def cartpole(plot: Path, *options: str) -> list[str]:
+    return command("cartpole.py", "--plot", str(plot), *options)
 
 
 def is_picture(path: Path) -> bool:
     return path.read_bytes().startswith(b"\x89PNG\r\n")
 
 
-@contextmanager
-def running(arguments: list[str]) -> Iterator[subprocess.Popen[str]]:
-    """Start a run whose output can be read line by line; it is killed when it hangs."""
-    process = subprocess.Popen(
-        arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT
-    )
-    watchdog = threading.Timer(LIMIT, process.kill)
-    watchdog.start()
-    try:
-        yield process
-    finally:
-        watchdog.cancel()
-        process.kill()
-        process.wait()
-        assert process.stdout is not None
-        process.stdout.close()
+def counts(printed: str) -> tuple[int, ...]:
+    """Return the numbers of the last line: admitted, delivered, sampleable, recoveries."""
+    kept = KEPT.search(printed)
+    assert kept is not None, printed
+    return tuple(map(int, kept.groups()))
 
 
 @pytest.mark.slow
-def test_a_short_run_loses_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_a_short_run_loses_nothing(tmp_path: Path, way: list[str]) -> None:
     plot = tmp_path / "short.png"
-    done = subprocess.run(
-        command(plot, "--updates", "20", "--report-every", "10"),
-        capture_output=True,
-        text=True,
-        timeout=LIMIT,
-        check=False,
-    )
+    done = finished(cartpole(plot, "--updates", "20", "--report-every", "10", *way))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "update 20/20" in done.stdout
-    kept = KEPT.search(done.stdout)
-    assert kept is not None, done.stdout
-    admitted, delivered, left = map(int, kept.groups())
+    admitted, delivered, left, recoveries = counts(done.stdout)
     assert delivered == 20 * 256
     assert admitted == delivered + left
+    assert recoveries == 0
     assert is_picture(plot)
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_a_run_cleanly(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_ctrl_c_ends_a_run_cleanly(tmp_path: Path, way: list[str]) -> None:
     plot = tmp_path / "interrupted.png"
-    endless = command(plot, "--updates", "1000000", "--report-every", "5")
+    endless = cartpole(plot, "--updates", "1000000", "--report-every", "5", *way)
     with running(endless) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if line.startswith("update 5/"):
-                break
-        process.send_signal(signal.SIGINT)
-        rest = process.stdout.read()
-        assert process.wait() == 130, rest
-    assert "interrupted" in rest
-    assert KEPT.search(rest) is not None, rest
+        printed = read_until(process, "update 5/")
+        interrupt(process)
+        printed += rest(process)
+        assert process.wait() == 0, printed
+        assert nobody_is_left(process.pid)
+    assert "interrupted" in printed
+    assert "Traceback" not in printed
+    counts(printed)
     assert is_picture(plot)
 
 
-def test_sizes_that_could_deadlock_are_refused(tmp_path: Path) -> None:
-    done = subprocess.run(
-        command(tmp_path / "none.png", "--capacity", "300"),
-        capture_output=True,
-        text=True,
-        timeout=LIMIT,
-        check=False,
-    )
+@pytest.mark.slow
+def test_an_actor_that_is_killed_is_replaced(tmp_path: Path) -> None:
+    """The only actor is killed, so that the learner has to wait until its successor has started."""
+    options = ["--processes", "--actors", "1", "--kill-actor", "5", "--updates", "15"]
+    with running(cartpole(tmp_path / "killed.png", *options, "--report-every", "5")) as process:
+        printed = rest(process)
+        assert process.wait() == 0, printed
+        assert nobody_is_left(process.pid)
+    lines = printed.splitlines()
+    place = lines.index("actor 0 was killed by SIGKILL; actor 1 is starting")
+    assert lines[place - 1].startswith("update 5/15")
+    assert lines[place + 1].startswith("update 10/15")
+    assert "Traceback" not in printed
+    admitted, delivered, left, recoveries = counts(printed)
+    assert (delivered, recoveries) == (15 * 256, 1)
+    assert admitted == delivered + left
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--capacity", "300"], "--capacity must be at least"),
+        (["--kill-actor"], "--kill-actor needs --processes"),
+        (["--actors", "0"], "are at least 1"),
+    ],
+)
+def test_arguments_that_cannot_work_are_refused(
+    tmp_path: Path, options: list[str], message: str
+) -> None:
+    done = finished(cartpole(tmp_path / "none.png", *options))
     assert done.returncode == 2
-    assert "--capacity must be at least" in done.stderr
+    assert message in done.stderr
 
 
 def test_help_teaches(tmp_path: Path) -> None:
-    done = subprocess.run(
-        command(tmp_path / "none.png", "--help"),
-        capture_output=True,
-        text=True,
-        timeout=LIMIT,
-        check=True,
-    )
-    assert "Ctrl-C ends the run cleanly with exit code 130" in " ".join(done.stdout.split())
+    done = finished(cartpole(tmp_path / "none.png", "--help"))
+    assert done.returncode == 0
+    assert "Ctrl-C ends the run cleanly, with exit code 0" in " ".join(done.stdout.split())
     assert "--capacity" in done.stdout

@@ -1,0 +1,1 @@
+"""The examples run, lose nothing, and end cleanly however they end."""
