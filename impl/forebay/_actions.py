@@ -61,7 +61,7 @@ class Actions:
         """Wait with this monitor from now on; before the first call."""
         self.monitor = monitor
         self.section = section_of(monitor)
-        self.rules = Rules(self.ledger, monitor.clock)
+        self.rules = Rules(self.ledger, monitor.clock, self.peers.anybody_dead)
 
     @property
     def failure(self) -> BaseException | None:
@@ -194,17 +194,22 @@ class Actions:
     def new_token(self) -> int | None:
         """Take a row for a cancel token, or return None when all are taken."""
         with self.section:
-            return self.ledger.tokens.new(self.peers.participant())
+            row = self.ledger.tokens.new(self.peers.participant())
+            if row is None and self.peers.recover():
+                row = self.ledger.tokens.new(self.peers.participant())
+            return row
 
-    def register_producer(self) -> None:
+    def register_producer(self, places: list[int]) -> None:
         """Count one registered producer of this process more."""
         with self.section:
-            self.ledger.attendance.register(self.peers.participant())
+            self.ledger.attendance.register(self.peers.participant(), places)
 
-    def unregister_producer(self, failed: bool) -> None:
+    def unregister_producer(self, places: list[int], failed: bool) -> None:
         """Count one registered producer of this process fewer; readers may have to be told."""
         with self.section:
-            self.ledger.attendance.unregister(self.peers.participant(), failed)
+            if not places[0]:
+                return
+            self.ledger.attendance.unregister(self.peers.participant(), places, failed)
             others = self.anybody_waits()
         self.hand_on(others)
 
@@ -244,14 +249,9 @@ class Actions:
         return verdict
 
     def _decide(self, call: Call) -> Verdict:
-        """Decide about a call; the dead are looked for when it is time, and before a mutual wait.
-
-        That others wait for a dead one is no reason to give up.
-        """
+        """Decide about a call; if it is not served, the dead are looked for when it is time."""
         verdict = self.rules.verdict(call)
-        if verdict is Verdict.SERVE:
-            return verdict
-        if (verdict is Verdict.MUTUAL_WAIT or self.peers.due()) and self.peers.recover():
+        if verdict is not Verdict.SERVE and self.peers.due() and self.peers.recover():
             return self.rules.verdict(call)
         return verdict
 

@@ -76,10 +76,9 @@ class AgeOrder:
                 (cells, BACK_COUNT, cells[BACK_COUNT] - from_back),
             ]
         stores.append((cells, AGE_HEAD, cells[AGE_HEAD] + len(slots) - from_back))
-        stores.append((self._entry, slots, 0))
-        if not spent.all():
-            stores += self.append(slots[~spent])
-        return stores
+        if spent.all():
+            return [*stores, (self._entry, slots, 0)]
+        return [*stores, (self._entry, slots[spent], 0), *self.append(slots[~spent])]
 
     def append(self, slots: Ints) -> list[Store]:
         """Return the stores that put slots at the tail, younger than every stamp there is."""

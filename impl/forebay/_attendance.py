@@ -30,25 +30,27 @@ class Attendance:
             ]
         )
 
-    def register(self, participant: int) -> None:
-        """Count one registered producer more."""
+    def register(self, participant: int, places: list[int]) -> None:
+        """Count one registered producer more; `places` has 1 from then on."""
         cells, own = self._cells, self._layout.producer_base + participant
         self._layout.commit(
             [
                 (cells, at.REGISTERED, 1),
                 (cells, at.PRODUCERS, cells[at.PRODUCERS] + 1),
                 (cells, own, cells[own] + 1),
+                (places, 0, 1),
             ]
         )
 
-    def unregister(self, participant: int, lost: bool) -> None:
-        """Count one registered producer fewer, and say whether it was lost."""
+    def unregister(self, participant: int, places: list[int], lost: bool) -> None:
+        """Count one registered producer fewer, and say whether it was lost; `places` has 0."""
         cells, own = self._cells, self._layout.producer_base + participant
         self._layout.commit(
             [
                 (cells, at.PRODUCERS, cells[at.PRODUCERS] - 1),
                 (cells, at.LOST_PRODUCERS, cells[at.LOST_PRODUCERS] + lost),
                 (cells, own, cells[own] - 1),
+                (places, 0, 0),
             ]
         )
 

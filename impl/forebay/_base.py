@@ -20,6 +20,7 @@ from forebay._monitor import Monitor, ThreadMonitor
 from forebay._one_process import OneProcess, bind_to_process
 from forebay._producer import Producer
 from forebay._shared_core import Plan, make_core
+from forebay._shared_storage import SharedStorage
 from forebay._sizes import SizeWatch
 from forebay._stats import BufferStats, take_stats
 from forebay._storage import Storage
@@ -106,6 +107,8 @@ class BufferBase(OneProcess):
                 )
             plan = Plan(capacity, uses, order == "fifo", limits, stall)
             self._core: Core = make_core(plan, key, monitor)
+            if isinstance(storage, SharedStorage):
+                storage.claim()
         else:
             told = NO_TRACE if trace is None else trace.begin(capacity, uses, order)
             ledger = Ledger(capacity, uses, order == "fifo", key, limits, told)

@@ -20,8 +20,7 @@ _WORDS: Final = 2048
 
 def write_failure(area: Bytes, error: BaseException) -> int:
     """Write an exception down and return how many bytes that took, at least 1."""
-    words = f"{type(error).__name__}: {error} (in process {os.getpid()})"
-    note = (words.encode()[:_WORDS], b"")
+    note = (_words(error).encode(errors="backslashreplace")[:_WORDS], b"")
     try:
         pickled = pickle.dumps(error)
         if isinstance(pickle.loads(pickled), BaseException):
@@ -33,6 +32,14 @@ def write_failure(area: Bytes, error: BaseException) -> int:
         data = pickle.dumps((note[0], b""))
     area[: len(data)] = np.frombuffer(data, np.uint8)
     return len(data)
+
+
+def _words(error: BaseException) -> str:
+    try:
+        said = str(error)
+    except Exception:
+        said = "an exception that cannot say what it is"
+    return f"{type(error).__name__}: {said} (in process {os.getpid()})"
 
 
 def read_failure(area: Bytes, length: int) -> BaseException:

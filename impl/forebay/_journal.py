@@ -12,15 +12,14 @@ written down, since it dies with the process. Writing down is not part of the st
 nobody reads it.
 """
 
-import operator
-from collections import deque
-from itertools import starmap
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from forebay._layout import JOURNALED, Layout
 from forebay._stores import Ints, Store
+from forebay._stores import commit as carry_out
 
 
 class Journal:
@@ -30,14 +29,25 @@ class Journal:
         layout: the ledger.
         cells: int64, room for the indices of the cells that change.
         values: int64, room for what they will be.
+
+    Attributes:
+        carry_out: does a list of stores in one call into C; only who looks for what a death between
+            two stores does puts something else here.
     """
 
     def __init__(self, layout: Layout, cells: Ints, values: Ints) -> None:
         self._ledger = layout.block
         self._scalars = layout.cells
         self._start = _address(layout.block)
+        # The layout's own views live as long as it does, so their ids are theirs alone.
+        self._starts = {
+            id(view): self._place(view)
+            for view in vars(layout).values()
+            if isinstance(view, np.ndarray)
+        }
         self._cells = cells
         self._values = values
+        self.carry_out: Callable[[list[Store]], None] = carry_out
 
     def commit(self, stores: list[Store]) -> None:
         """Carry out all stores, in order, as one step that survives the death of this process."""
@@ -49,9 +59,11 @@ class Journal:
         for target, index, value in stores:
             if target is self._scalars:
                 single_cells.append(index)  # type: ignore[arg-type]  # scalars are stored singly
-                single_values.append(value)  # type: ignore[arg-type]
+                single_values.append(value)  # type: ignore[arg-type]  # and so are their values
             elif isinstance(target, np.ndarray):
-                start = (_address(target) - self._start) >> 3
+                start = self._starts.get(id(target))
+                if start is None:
+                    start = self._place(target)
                 where: Any = index
                 if isinstance(index, slice):
                     where = np.arange(index.start, index.stop)
@@ -72,14 +84,18 @@ class Journal:
             *own,
             (scalars, JOURNALED, 0),
         ]
-        deque(starmap(operator.setitem, step), 0)
+        self.carry_out(step)
+
+    def _place(self, view: Ints) -> int:
+        """Return at which cell of the ledger a view begins."""
+        return (_address(view) - self._start) >> 3
 
     def redo(self) -> None:
         """Finish the action of a process that died in the middle of it, if one did."""
         count = self._scalars[JOURNALED]
         if count:
-            self._ledger[self._cells[:count]] = self._values[:count]
-            self._scalars[JOURNALED] = 0
+            cells, values = self._cells[:count], self._values[:count]
+            self.carry_out([(self._ledger, cells, values), (self._scalars, JOURNALED, 0)])
 
 
 def _address(array: Ints) -> int:

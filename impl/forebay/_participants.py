@@ -19,6 +19,10 @@ from forebay._layout import PARTICIPANT_FIELDS
 _PROCESS, _START = range(PARTICIPANT_FIELDS)
 _GONE: Final = "ZX"
 """States of a process that has ended and waits for its parent to ask how."""
+_EXITING: Final = 0x4
+"""The flag of a thread that is on its way out (`PF_EXITING`): it runs none of its program again.
+
+A process that is killed gives up its mutexes in this state, before it counts as ended."""
 
 
 def start_of(process: int) -> int | None:
@@ -31,9 +35,10 @@ def start_of(process: int) -> int | None:
     except (FileNotFoundError, ProcessLookupError):
         return None
     # The second field is a name in parentheses, which may hold anything. Counted from the third:
-    # the state is field 0, the number of threads 17, the start 19.
+    # the state is field 0, the flags 6, the number of threads 17, the start 19.
     values = text.rpartition(")")[2].split()
-    if values[0] in _GONE and int(values[17]) <= 1:
+    gone = values[0] in _GONE or int(values[6]) & _EXITING
+    if gone and int(values[17]) <= 1:
         return None
     return int(values[19])
 
@@ -49,11 +54,17 @@ class Participants:
         self._cells = cells
         self.limit = len(cells) // PARTICIPANT_FIELDS
 
+    def own(self) -> int | None:
+        """Return the row of this process, if it has one; a forked child does not at first."""
+        process = os.getpid()
+        rows = (row for row in range(self.limit) if self.process(row) == process)
+        return next((row for row in rows if self.living(row)), None)
+
     def register(self) -> int:
         """Take a row for this process and return its number; inside the critical section.
 
-        A forked child takes a row of its own. A row of a dead process is not taken: who reclaims
-        what that process had frees it, with `leave`.
+        A row of a dead process is not taken: who reclaims what that process had frees it, with
+        `leave`.
 
         Raises:
             LimitReached: no row is free.

@@ -30,6 +30,9 @@ class Peers(Protocol):
     def elsewhere(self, actor: int) -> int | None:
         """Return the number of the process of an actor that is not of this process, else None."""
 
+    def anybody_dead(self) -> bool:
+        """Tell whether a participant has died that nobody has reclaimed, inside the section."""
+
     def due(self) -> bool:
         """Tell whether it is time to look for the dead; asked inside the section."""
 
@@ -60,6 +63,9 @@ class NoPeers:
 
     def elsewhere(self, actor: int) -> int | None:
         return None
+
+    def anybody_dead(self) -> bool:
+        return False
 
     def due(self) -> bool:
         return False

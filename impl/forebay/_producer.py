@@ -4,9 +4,10 @@ A buffer cannot know who means to write to it. Whoever does can say so, for the 
 While nobody has ever registered, readers wait as long as their timeouts let them.
 """
 
+from contextlib import suppress
 from types import TracebackType
 
-from forebay._core import Core
+from forebay._core import SETTLING, Core
 from forebay._one_process import OneProcess
 
 
@@ -20,14 +21,20 @@ class Producer(OneProcess):
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._life: int | None = None
+        self._places = [0]
+        self._life = core.peers.life
 
     def __enter__(self) -> "Producer":
-        if self._life is not None:
+        core = self._core
+        if self._places[0] and self._life == core.peers.life:
             raise RuntimeError("this producer is registered already; ask the buffer for another")
-        self._core.thread_actor()
-        self._core.register_producer()
-        self._life = self._core.peers.life
+        core.thread_actor()
+        self._life = core.peers.life
+        try:
+            core.register_producer(self._places)
+        except BaseException:
+            self._settle(failed=False)
+            raise
         return self
 
     def __exit__(
@@ -36,6 +43,21 @@ class Producer(OneProcess):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        life, self._life = self._life, None
-        if life == self._core.peers.life:
-            self._core.unregister_producer(failed=kind is not None)
+        failed = kind is not None
+        try:
+            self._end(failed)
+        except BaseException:
+            self._settle(failed)
+            raise
+
+    def _end(self, failed: bool) -> None:
+        """Unregister, unless that was done, or this is a forked child's copy."""
+        if self._places[0] and self._life == self._core.peers.life:
+            self._core.unregister_producer(self._places, failed)
+
+    def _settle(self, failed: bool) -> None:
+        """Unregister though interrupts may go on; the first one is on its way to the caller."""
+        for _ in range(SETTLING):
+            with suppress(BaseException):
+                self._end(failed)
+                return

@@ -37,9 +37,12 @@ class Mutual(NamedTuple):
 class Rules:
     """The decisions about calls; to be asked inside the critical section."""
 
-    def __init__(self, ledger: Ledger, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, ledger: Ledger, clock: Callable[[], float], anybody_dead: Callable[[], bool]
+    ) -> None:
         self._ledger = ledger
         self._clock = clock
+        self._anybody_dead = anybody_dead
 
     def verdict(self, call: Call) -> Verdict:
         """Decide about a call; one without a ticket is judged as if it stood at the list's end."""
@@ -139,7 +142,7 @@ class Rules:
         waiting = queue.actors()
         if arriving is not None:
             waiting.add(arriving.actor)
-        if not holds(ledger.batches.busy(waiting)):
+        if not holds(ledger.batches.busy(waiting)) or self._anybody_dead():
             return None
         gives_way = writer_gives_way(n, m, writer_number, reader_number)
         return Mutual(writer_number if gives_way else reader_number, n, m)

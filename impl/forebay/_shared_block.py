@@ -119,7 +119,9 @@ class SharedBlock:
     def __reduce__(self) -> tuple[Callable[..., "SharedBlock"], tuple[object, ...]]:
         if self._memory is None:
             raise ValueError("this block of shared memory is closed")
-        if context.get_spawning_popen() is not None:
+        starting: Any = context.get_spawning_popen()
+        # A descriptor can travel to a new process once; a second handle finds it like any other.
+        if starting is not None and self._descriptor not in getattr(starting, "_fds", ()):
             return _receive, (reduction.DupFd(self._descriptor),)
         return _reach, (os.getpid(), self._descriptor, self._identity)
 

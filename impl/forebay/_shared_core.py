@@ -6,14 +6,14 @@ A process has one core for each block, however often it is handed one.
 """
 
 from typing import Final, NamedTuple
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, ref
 
 import numpy as np
 
 from forebay._core import Core
 from forebay._failure import FAILURE_BYTES
 from forebay._journal import Journal
-from forebay._layout import Layout, Limits, held_limit, sizes_of
+from forebay._layout import SCALARS, Layout, Limits, held_limit, sizes_of
 from forebay._ledger import Ledger
 from forebay._monitor import Monitor
 from forebay._participants import Participants
@@ -45,10 +45,11 @@ class Plan(NamedTuple):
     def journal_length(self) -> int:
         """Return how many cells the largest action can change.
 
-        That is an Empty, a Return into a long order, or the closing of the gaps in the pool.
+        That is an Empty, which changes six cells for each slot and all stamps in the pool, or the
+        closing of the gaps in the pool, which moves all of its batches.
         """
         held = held_limit(self.capacity, self.uses_per_record, self.limits)
-        return 10 * self.capacity + 4 * held + self.limits.calls + 128
+        return 2 * held + max(6 * self.capacity, self.limits.calls) + SCALARS
 
     def _sizes(self) -> dict[str, int]:
         return sizes_of(self.capacity, self.uses_per_record, self.limits, self.limits.participants)
@@ -84,12 +85,14 @@ class SharedCore(Core):
             layout=layout,
             prepared=key is None,
         )
+        # No cycle: the memory goes with the last handle, not with the next garbage collection.
+        core = ref(self)
         peers = SharedPeers(
             ledger,
             journal,
             Participants(table),
             block.array(np.uint8, (FAILURE_BYTES,), _FAILURE),
-            lambda: self.monitor,
+            lambda: _alive(core()).monitor,
         )
         monitor = monitor or ProcessMonitor(block, 0, peers.repair, NAP)
         super().__init__(ledger, monitor, stall_warning, peers)
@@ -122,6 +125,11 @@ def _find(block: SharedBlock, plan: Plan) -> SharedCore:
     """Return this process's core for a block that has come from another one."""
     known = _cores.get(block)
     return SharedCore(block, plan) if known is None else known
+
+
+def _alive(core: SharedCore | None) -> SharedCore:
+    assert core is not None, "only a core asks its peers"
+    return core
 
 
 def _aligned(nbytes: int) -> int:

@@ -64,11 +64,13 @@ class SharedPeers:
         return self._row is not None
 
     def enlist(self) -> None:
-        """Take a row for this process, unless it has one.
+        """Take a row for this process, unless it has one, maybe by a handle that is gone.
 
         Raises:
             LimitReached: as many processes as there may be take part already.
         """
+        if self._row is None:
+            self._row = self._participants.own()
         if self._row is not None:
             return
         try:
@@ -82,6 +84,10 @@ class SharedPeers:
         """Return the row of this process."""
         assert self._row is not None, "enlist comes first"
         return self._row
+
+    def anybody_dead(self) -> bool:
+        """Tell whether a participant has died that nobody has reclaimed; whoever asks must wait."""
+        return bool(self._participants.dead())
 
     def due(self) -> bool:
         """Tell whether it is time to look for the dead."""

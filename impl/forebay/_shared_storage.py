@@ -22,6 +22,8 @@ class SharedStorage(TensorStorage):
     any start method, or through a queue. What travels is a handle; all processes use the same
     records.
 
+    A storage belongs to one buffer.
+
     Args:
         capacity: the number of slots.
         example: one record, in any form, whose schema is used. Batch dimensions that it has belong
@@ -49,8 +51,24 @@ class SharedStorage(TensorStorage):
         """Always true: buffers over this storage work across processes."""
         return True
 
+    def claim(self) -> None:
+        """Let a buffer have this storage for good; two would write over each other's records.
+
+        Raises:
+            ValueError: a buffer has it already, of whatever process.
+        """
+        assert self._schema is not None, "there is an example"
+        taken = self._block.cells("q", 1, _places(self._schema, self._capacity)[-1])
+        if taken[0]:
+            raise ValueError(
+                "this SharedStorage belongs to a buffer already, and two would write over each "
+                "other's records; make another SharedStorage, or hand that buffer itself to "
+                "whoever is to use it"
+            )
+        taken[0] = 1
+
     def _reserve(self, schema: Schema) -> list[Array]:
-        self._block = SharedBlock(max(_places(schema, self._capacity)[-1], 1))
+        self._block = SharedBlock(_places(schema, self._capacity)[-1] + ALIGNMENT)
         return _arrays(self._block, schema, self._capacity)
 
     def __getstate__(self) -> tuple[int, Schema | None, SharedBlock]:
@@ -63,7 +81,7 @@ class SharedStorage(TensorStorage):
 
 
 def _places(schema: Schema, capacity: int) -> list[int]:
-    """Return at which byte the column of each leaf begins, and where the last one ends."""
+    """Return at which byte the column of each leaf begins, and where the cell behind them is."""
     places = [0]
     for leaf in schema.leaves:
         nbytes = capacity * torch.Size(leaf.shape).numel() * leaf.dtype.itemsize

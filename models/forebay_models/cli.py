@@ -31,6 +31,7 @@ def build() -> "typer.Typer":
         check_cli,
         cover_cli,
         every_campaign_cli,
+        faults_cli,
         linear_cli,
         mutants_cli,
         replay_cli,
@@ -57,6 +58,7 @@ def build() -> "typer.Typer":
     campaign_cli.app.command("cover")(cover_cli.cover)
     campaign_cli.app.command("schedule")(schedule_cli.schedule)
     campaign_cli.app.command("linear")(linear_cli.linear)
+    campaign_cli.app.command("faults")(faults_cli.faults)
     campaign_cli.app.command("mutants")(mutants_cli.mutants)
     campaign_cli.app.command("all")(every_campaign_cli.everything)
     check_cli.app.command("trace")(trace_cli.trace)

@@ -5,125 +5,25 @@ import sys
 import threading
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 from forebay import (
     AdmissionTimeout,
     BlockingReplayBuffer,
     Cancelled,
-    LimitReached,
-    Limits,
     MutualWait,
     PeerLost,
     SampleTimeout,
     ShutDown,
 )
-from forebay._transforms import Transforms
 
 from tests.library.support import (
     Stage,
-    assert_consistent,
     ledger_of,
     make,
     patience,
     result,
     snapshot,
 )
-
-
-def test_a_batch_larger_than_capacity_is_refused_at_once() -> None:
-    """L18."""
-    buffer = make(4)
-    before = snapshot(buffer)
-    with pytest.raises(ValueError, match="5 records is larger than the capacity of 4"):
-        buffer.extend(list(range(5)))
-    assert snapshot(buffer) == before
-    assert buffer.stats().blocked_calls == 0
-
-
-def test_a_batch_size_larger_than_capacity_is_refused_at_once() -> None:
-    """L18."""
-    buffer = make(4)
-    with pytest.raises(ValueError, match="batch_size 5 is larger than the capacity of 4"):
-        buffer.sample(5)
-    with pytest.raises(ValueError, match="larger than the capacity"):
-        make(4, batch_size=5)
-
-
-@pytest.mark.parametrize("size", [0, -1])
-def test_sizes_below_one_are_refused(size: int) -> None:
-    """L40."""
-    buffer = make(4)
-    buffer.extend([1, 2, 3])
-    with pytest.raises(ValueError, match="at least 1"):
-        buffer.sample(size)
-    with pytest.raises(ValueError, match="at least 1"):
-        buffer.lease(size)
-    assert len(buffer) == 3
-
-
-def test_sample_of_more_than_there_is_waits() -> None:
-    """L40: `sample(10)` of 3."""
-    stage = Stage()
-    buffer = make(12, stage)
-    buffer.extend([1, 2, 3])
-    with patience() as start:
-        reading = start(lambda: buffer.sample(10))
-        stage.await_sleepers(1)
-        assert buffer.stats().waiting_readers == 1
-        buffer.extend(list(range(4, 11)))
-        assert result(reading) == list(range(1, 11))
-
-
-@pytest.mark.parametrize("size", [True, 1.0, "2"])
-def test_sizes_that_are_no_integers_are_refused(size: object) -> None:
-    with pytest.raises(TypeError, match="batch_size must be an int"):
-        make(4).sample(size)  # type: ignore[call-overload]  # wrong on purpose
-
-
-def test_numpy_integers_are_sizes() -> None:
-    buffer = make(4)
-    buffer.extend([1, 2])
-    assert buffer.sample(np.int64(2)) == [1, 2]  # type: ignore[call-overload]  # an __index__
-
-
-def test_at_least_lies_between_one_and_the_batch_size() -> None:
-    buffer = make(4)
-    with pytest.raises(ValueError, match="at_least 3 is larger than the batch size of 2"):
-        buffer.sample(2, at_least=3)
-    with pytest.raises(ValueError, match="at_least must be at least 1"):
-        buffer.sample(2, at_least=0)
-
-
-def test_a_batch_size_is_needed() -> None:
-    with pytest.raises(ValueError, match="pass batch_size"):
-        make(4).sample()
-
-
-def test_an_empty_batch_is_a_no_op() -> None:
-    stage = Stage()
-    buffer = make(2, stage)
-    buffer.extend([1, 2])
-    before, wakes = snapshot(buffer), stage.wakes
-    index = buffer.extend([])
-    assert index.tolist() == []
-    assert str(index.dtype) == "torch.int64"
-    assert snapshot(buffer) == before
-    assert stage.wakes == wakes
-    assert buffer.stats().admitted_batches == 1
-
-
-def test_an_empty_batch_is_refused_by_a_closed_buffer_and_a_set_token() -> None:
-    buffer = make(2)
-    token = buffer.cancel_token()
-    token.set()
-    with pytest.raises(Cancelled):
-        buffer.extend([], cancel_event=token)
-    buffer.shutdown()
-    with pytest.raises(ShutDown):
-        buffer.extend([], cancel_event=token)
-    assert (buffer.stats().cancellations, buffer.stats().refusals) == (1, 1)
-
 
 CALLS: dict[str, Callable[[BlockingReplayBuffer, object], object]] = {
     "extend": lambda buffer, timeout: buffer.extend([9], timeout=timeout),  # type: ignore[arg-type]  # wrong on purpose
@@ -361,131 +261,6 @@ def test_a_failure_reaches_every_call_with_its_cause() -> None:
 def test_fail_takes_an_exception() -> None:
     with pytest.raises(TypeError, match="the exception that is the cause"):
         make(2).fail("broken")  # type: ignore[arg-type]  # wrong on purpose
-
-
-def test_a_transform_that_raises_returns_the_records() -> None:
-    """L36."""
-
-    def transform(batch: object) -> object:
-        raise KeyError("no such column")
-
-    buffer = make(4, transform=transform)
-    buffer.extend([1, 2, 3])
-    for _ in range(3):
-        with pytest.raises(KeyError, match="no such column"):
-            buffer.sample(2)
-    assert len(buffer) == 3
-    assert buffer.stats().returned == 6
-    buffer._transforms = Transforms()
-    assert buffer.sample(3) == [1, 2, 3]
-    assert_consistent(buffer)
-
-
-def test_a_gather_that_raises_returns_the_records(monkeypatch: pytest.MonkeyPatch) -> None:
-    buffer = make(4)
-    buffer.extend([1, 2])
-
-    def read(slots: object) -> object:
-        raise MemoryError
-
-    with monkeypatch.context() as patch:
-        patch.setattr(buffer.storage, "read", read)
-        with pytest.raises(MemoryError):
-            buffer.sample(1)
-        with pytest.raises(MemoryError):
-            buffer.lease(1)
-    assert buffer.sample(2) == [1, 2]
-
-
-def test_a_copy_that_raises_gives_the_slots_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """L31: space was reserved, then the copy raises."""
-    buffer = make(4)
-    buffer.extend([1])
-    before = ledger_of(buffer).free_order()
-
-    def write(slots: object, rows: object) -> None:
-        raise OSError("broken")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(buffer.storage, "write", write)
-        with pytest.raises(OSError, match="broken"):
-            buffer.extend([2, 3])
-    assert ledger_of(buffer).free_order() == before
-    assert (len(buffer), buffer.stats().admitted, buffer.stats().filling) == (1, 1, 0)
-    assert buffer.extend([2, 3, 4]).tolist() == [1, 2, 3]
-
-
-def test_a_write_transform_that_leaves_nothing_is_a_no_op() -> None:
-    """L21: nothing is written, and nobody is woken."""
-    stage = Stage()
-    buffer = make(4, stage, write_transform=lambda batch: [])
-    gone = make(4, write_transform=lambda batch: None)
-    with patience() as start:
-        reading = start(lambda: buffer.sample(1, timeout=5))
-        stage.await_sleepers(1)
-        wakes = stage.wakes
-        assert buffer.extend([1, 2]).tolist() == []
-        assert stage.wakes == wakes
-        stage.advance(5)
-        with pytest.raises(SampleTimeout):
-            result(reading)
-    assert gone.extend([1, 2]).tolist() == []
-    assert (len(buffer), len(gone)) == (0, 0)
-
-
-def test_a_write_transform_that_raises_changes_nothing() -> None:
-    def refuse(batch: object) -> object:
-        raise ArithmeticError("no")
-
-    buffer = make(4, write_transform=refuse)
-    before = snapshot(buffer)
-    with pytest.raises(ArithmeticError):
-        buffer.extend([1])
-    assert snapshot(buffer) == before
-
-
-def test_tables_that_are_full_name_the_limit_before_any_effect() -> None:
-    buffer = make(4, limits=Limits(calls=2, tokens=1))
-    buffer.extend([1, 2, 3, 4])
-    leases = [buffer.lease(1), buffer.lease(1)]
-    before = snapshot(buffer)
-    with pytest.raises(LimitReached, match=r"limits=Limits\(calls=\.\.\.\)"):
-        buffer.sample(1)
-    with pytest.raises(LimitReached, match="2 calls wait, copy or hold a batch"):
-        buffer.extend([5])
-    assert snapshot(buffer) == before
-    for lease in leases:
-        lease.commit()
-    assert buffer.sample(2) == [3, 4]
-    token = buffer.cancel_token()
-    with pytest.raises(LimitReached, match=r"limits=Limits\(tokens=\.\.\.\)"):
-        buffer.cancel_token()
-    del token
-    assert not buffer.cancel_token().is_set()
-
-
-@pytest.mark.parametrize("uses", [1, 2, 3, 4])
-def test_every_record_can_be_held_for_each_of_its_uses(uses: int) -> None:
-    buffer = make(3, consume_after_n_samples=uses)
-    buffer.extend([1, 2, 3])
-    leases = [buffer.lease(3) for _ in range(uses)]
-    assert buffer.stats().sampleable == 0
-    for lease in leases:
-        lease.commit()
-    assert buffer.stats().spent == 3
-
-
-def test_a_pool_of_held_records_that_is_full_names_the_limit_before_any_effect() -> None:
-    buffer = make(2, consume_after_n_samples=3, limits=Limits(held=4))
-    buffer.extend([1, 2])
-    leases = [buffer.lease(2), buffer.lease(2)]
-    before = snapshot(buffer)
-    with pytest.raises(LimitReached, match=r"limits=Limits\(held=\.\.\.\)"):
-        buffer.sample(1)
-    assert snapshot(buffer) == before
-    leases.pop().commit()
-    assert buffer.sample(2) == [1, 2]
-    leases.pop().commit()
 
 
 def test_closing_comes_before_a_set_flag_which_comes_before_room() -> None:

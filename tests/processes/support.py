@@ -119,7 +119,7 @@ def until(condition: Callable[[], bool]) -> None:
 def context(method: str) -> BaseContext:
     """Return the way to start children; the server of forks has the library loaded already."""
     if method == "forkserver":
-        multiprocessing.set_forkserver_preload(["forebay", "tests.processes.support"])
+        multiprocessing.set_forkserver_preload(["forebay", "tests.processes.remote"])
     return multiprocessing.get_context(method)
 
 

@@ -75,3 +75,13 @@ def test_rows_that_nobody_has_are_neither_alive_nor_dead() -> None:
     assert [participants.process(row) for row in range(3)] == [0, 0, 0]
     assert not any(participants.living(row) for row in range(3))
     assert participants.dead() == []
+
+
+def test_a_process_finds_its_own_row_again_and_takes_no_one_elses() -> None:
+    cells = SharedBlock(8 * PARTICIPANT_FIELDS * 2).cells("q", PARTICIPANT_FIELDS * 2, 0)
+    participants = Participants(cells)
+    assert participants.own() is None
+    row = participants.register()
+    assert participants.own() == row
+    cells[1] += 1
+    assert participants.own() is None

@@ -367,8 +367,7 @@ class LocalAdapter:
             end()
 
     def _token_of(self, name: str) -> CancelToken | None:
-        token = self._bounds.token(name)
-        return None if token is None else self._tokens[token]
+        return self._tokens.get(self._bounds.token(name) or "")
 
     def _doze(self, manner: str, name: str) -> frozenset[str]:
         if manner != LATE:
@@ -392,11 +391,5 @@ class LocalAdapter:
     def _observation(self, found: Found) -> Observation:
         if self._unreadable:
             raise Mismatch(f"the ledger contradicts itself: {self._unreadable[0]!r}")
-        verdict, slots, records = found
-        return Observation(
-            state=self._state(),
-            between=tuple(self._between),
-            verdict=verdict,
-            slots=slots,
-            records=records,
-        )
+        state, between = self._state(), tuple(self._between)
+        return Observation(state=state, between=between, **found._asdict())

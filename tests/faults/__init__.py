@@ -1,0 +1,1 @@
+"""The campaign that kills processes of a shared buffer."""
