@@ -7,11 +7,12 @@ import typer
 from forebay_models.campaign_cli import TargetOption, budget_seconds, run_stateful
 from forebay_models.check_cli import JsonOption, SaveOption, Tier, TierOption
 from forebay_models.cover_cli import run_cover
+from forebay_models.faults_cli import run_faults
 from forebay_models.linear_cli import run_linear
 from forebay_models.outcome import Outcome
 from forebay_models.progress import Observer, bar
 from forebay_models.schedule_cli import run_schedule
-from forebay_models.targets import Target
+from forebay_models.targets import SCOPES, Target
 from forebay_models.verdicts import report
 
 BudgetOption = Annotated[str, typer.Option(help="How long the random walks search.")]
@@ -51,13 +52,28 @@ def every_campaign(
     Args:
         observer: is told how far they have come.
         target: what is driven.
-        tier: which scenarios the scheduler runs.
+        tier: how much is tried.
         seconds: the budget of the random walks; the other campaigns run to their end.
         seed: of all random choices.
     """
-    return [
-        run_cover(target, graphs=[], seconds=None, observer=observer),
+    outcomes = [
+        run_cover(target, graphs=_graphs(target, tier), seconds=None, observer=observer),
         run_stateful(target, seconds=seconds, seed=seed, steps=40, observer=observer),
-        run_schedule(target, tier=tier, seed=seed, observer=observer),
-        run_linear(target, seconds=None, seed=seed, observer=observer),
     ]
+    if target is Target.LOCAL:
+        outcomes.append(run_schedule(target, tier=tier, seed=seed, observer=observer))
+    outcomes.append(run_linear(target, seconds=None, seed=seed, observer=observer))
+    if target is Target.SHARED:
+        outcomes += run_faults(tier=tier, seed=seed, observer=observer)
+    return outcomes
+
+
+def _graphs(target: Target, tier: Tier) -> list[str]:
+    """Return the graphs to cover: of a shared buffer at first those in which somebody is killed.
+
+    The others are those of the buffer on threads, and take as long once more.
+    """
+    graphs = SCOPES[target].graphs
+    if target is Target.LOCAL or tier is Tier.FULL:
+        return list(graphs)
+    return [name for name, bounds in graphs.items() if "Kill" in bounds.features]

@@ -6,6 +6,7 @@ from forebay_models.campaign_cli import budget_seconds
 from forebay_models.check_cli import JsonOption, SaveOption, Tier, TierOption, every_check
 from forebay_models.every_campaign_cli import BudgetOption, SeedOption, every_campaign
 from forebay_models.progress import bar
+from forebay_models.targets import Target
 from forebay_models.verdicts import report
 
 
@@ -18,8 +19,8 @@ def verify(
 ) -> None:
     """Judge the models, their agreement, the kernel, and the library against them.
 
-    This is `forebay check all` and then `forebay campaign all --target local`, with one table of
-    verdicts at the end and the exit code of the worst.
+    This is `forebay check all` and then `forebay campaign all` on both targets, with one table of
+    verdicts at the end and the exit code of the worst. Random walks on `shared` get half the time.
 
     Example: `forebay verify --budget 5m --seed 7`
     """
@@ -27,6 +28,7 @@ def verify(
     with bar() as observer:
         outcomes = [
             *every_check(observer, tier),
-            *every_campaign(observer, tier=tier, seconds=seconds, seed=seed),
+            *every_campaign(observer, Target.LOCAL, tier=tier, seconds=seconds, seed=seed),
+            *every_campaign(observer, Target.SHARED, tier=tier, seconds=seconds / 2, seed=seed),
         ]
     raise typer.Exit(int(report(outcomes, command="verify", as_json=as_json, save=save)))
