@@ -106,14 +106,15 @@ Due(Answer(_, _)) ==
         \/ \E p \in Producers, n \in WriteSizes : Newcomer(Ticket("write", p, n, n))
         \/ \E c \in Readers, r \in Requests : Newcomer(Ticket(r[1], c, r[2], r[3]))
 
-\* Conversely, nobody is refused for a mutual wait while a step of somebody inside a
-\* call could help.  (A cancelled call makes way for others only if it is a head.)
+\* Conversely, nobody who waits is refused for a mutual wait while a step of somebody
+\* inside a call could help.  (A cancelled call makes way for others only if it is a
+\* head.)
 NoFalseDeadlock ==
-    LET Wrong(queue, i) ==
-            /\ Verdict(queue, i) = "MUTUAL_WAIT" /\ ~Overleased(queue[i])
-            /\ \/ SomebodyGoesOn(queue, {"SERVE"})
-               \/ \E j \in Heads(queue) : HasFlag(queue[j])
-    IN  ~Due(Wrong)
+    \A i \in 1 .. Len(tickets) :
+        /\ closing = "open" /\ tickets[i].actor \notin dead
+        /\ Verdict(tickets, i) = "MUTUAL_WAIT" /\ ~Overleased(tickets[i])
+        => /\ ~SomebodyGoesOn(tickets, {"SERVE"})
+           /\ \A j \in Heads(tickets) : ~HasFlag(tickets[j])
 
 --------------------------------------------------------------------------------
 (* In every step.                                                             *)

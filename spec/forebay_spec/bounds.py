@@ -172,7 +172,7 @@ _QUICK = (
     Bounds(
         name="crash",
         capacity=2,
-        producers=("p1", "p2"),
+        producers=("p1",),
         readers=("c1",),
         write_sizes=(1, 2),
         requests=(_PLAIN_1, _LEASE_1_OF_2),
@@ -218,7 +218,8 @@ _FULL = (
         features=frozenset({"Abandon", "Expire", "Empty"}),
     ),
     replace(QUICK["liveness"], capacity=3, readers=("c1", "c2")),
-    replace(QUICK["crash"], capacity=3, requests=(_LEASE_1_OF_2,)),
+    replace(QUICK["crash"], capacity=3, producers=("p1", "p2"), requests=(_LEASE_1_OF_2,)),
+    replace(QUICK["crash"], name="crash-two", producers=("p1", "p2")),
     replace(QUICK["heals"], capacity=3, readers=("c1", "c2")),
 )
 FULL: Final[Mapping[str, Bounds]] = {

@@ -1,7 +1,7 @@
 """What is true of every state: the predicates behind the state properties.
 
-Each takes the bounds and a state. They look at nothing but the state, except `no_silent_deadlock`,
-which asks what could happen next and so needs the actions of the machine that it judges.
+Each takes the bounds and a state. They look at nothing but the state, except the two about
+deadlocks, which ask what could happen next and so need the actions of the machine that they judge.
 """
 
 from collections import Counter
@@ -12,8 +12,10 @@ from forebay_spec.actions import Action, Label, actor_of
 from forebay_spec.bounds import Bounds
 from forebay_spec.kernel import Closing, Phase
 from forebay_spec.state import FILLING_SLOT, FREE_SLOT, State, Ticket, has_something, is_ready_lease
+from forebay_spec.verdicts import filling_slots, head_of, misfit
 
 StatePredicate = Callable[[Bounds, State], bool]
+Actions = Mapping[str, Action]
 _LIVE: Final = Phase.LIVE
 _DROPPED: Final = Phase.DROPPED
 
@@ -152,20 +154,26 @@ def distinct_rows(bounds: Bounds, state: State) -> bool:
 
 _BUFFER_GOES_ON: Final = ("Admit", "Draw", "Cancel", "Refuse", "Recover")
 _OWNERS_GO_ON: Final = ("Publish", "Ready", "Deliver", "Return")
+_SERVED: Final = ("Admit", "Draw")
 
 
-def no_silent_deadlock(actions: Mapping[str, Action]) -> StatePredicate:
+def _possible(
+    actions: Actions, bounds: Bounds, state: State, names: tuple[str, ...]
+) -> Iterator[Label]:
+    """Yield the steps with these names that may happen."""
+    for name in names:
+        action = actions[name]
+        for args in action.instances(bounds, state):
+            if action.enabled(bounds, state, *args):
+                yield Label(name, args)
+
+
+def no_silent_deadlock(actions: Actions) -> StatePredicate:
     """Return the predicate that says: whoever waits can be helped, or is told that nobody can.
 
     A step of the buffer or of a busy actor helps, and so does a call that an idle actor could make
     and that would be served. A lease of an actor who waits ends by no step of its owner.
     """
-
-    def possible(bounds: Bounds, state: State, name: str) -> Iterator[Label]:
-        action = actions[name]
-        for args in action.instances(bounds, state):
-            if action.enabled(bounds, state, *args):
-                yield Label(name, args)
 
     def would_be_served(bounds: Bounds, state: State, call: Label) -> bool:
         return any(
@@ -178,17 +186,47 @@ def no_silent_deadlock(actions: Mapping[str, Action]) -> StatePredicate:
             return True
         who_wait = {ticket.actor for ticket in state.tickets}
         return (
-            any(True for name in _BUFFER_GOES_ON for _ in possible(bounds, state, name))
+            any(True for _ in _possible(actions, bounds, state, _BUFFER_GOES_ON))
             or any(
                 actor_of(state, step) not in who_wait
-                for name in _OWNERS_GO_ON
-                for step in possible(bounds, state, name)
+                for step in _possible(actions, bounds, state, _OWNERS_GO_ON)
             )
             or any(
                 would_be_served(bounds, state, call)
-                for name in ("Arrive", "Ask")
-                for call in possible(bounds, state, name)
+                for call in _possible(actions, bounds, state, ("Arrive", "Ask"))
             )
+        )
+
+    return holds
+
+
+def no_false_deadlock(actions: Actions) -> StatePredicate:
+    """Return the predicate that says: nobody is told of a mutual wait while something may help.
+
+    An open buffer refuses a call for no other reason than a mutual wait or its own actor's leases;
+    the latter is another matter. Only a lease whose owner waits ends by no step of its owner.
+    """
+    refuse = actions["Refuse"].enabled
+
+    def may_help(bounds: Bounds, state: State) -> bool:
+        who_wait = {ticket.actor for ticket in state.tickets}
+        heads = (head_of(state, True), head_of(state, False))
+        return (
+            bool(state.dead)
+            or filling_slots(state) > 0
+            or any(not is_ready_lease(hold) or hold.owner not in who_wait for hold in state.holds)
+            or any(
+                head is not None and bounds.token(head.actor) in state.cancelled for head in heads
+            )
+            or any(True for _ in _possible(actions, bounds, state, _SERVED))
+        )
+
+    def holds(bounds: Bounds, state: State) -> bool:
+        return state.closing != Closing.OPEN or not any(
+            refuse(bounds, state, ticket.actor)
+            and not misfit(bounds, state, ticket)
+            and may_help(bounds, state)
+            for ticket in state.tickets
         )
 
     return holds

@@ -4,8 +4,8 @@ The names are those of docs/state-machine.md, of the TLA+ model and of the tests
 hold in every state, step properties of every step; a liveness property says who is owed an end and
 which steps must go on for that; a witness must come up somewhere.
 
-A check of a faulty machine takes `invariants(actions)`, since `NoSilentDeadlock` asks what the
-machine at hand can do next; `INVARIANTS` is that for the honest one.
+A check of a faulty machine takes `invariants(actions)`, since `NoSilentDeadlock` and
+`NoFalseDeadlock` ask what the machine at hand can do next; `INVARIANTS` is that for the honest one.
 """
 
 from collections.abc import Callable, Mapping
@@ -101,6 +101,11 @@ def invariants(actions: Mapping[str, Action] = ACTIONS) -> Mapping[str, Invarian
             "NoSilentDeadlock",
             "Whoever waits can be helped by a step or a call, or is told that nobody can.",
             state_of.no_silent_deadlock(actions),
+        ),
+        Invariant(
+            "NoFalseDeadlock",
+            "Nobody is told of a mutual wait while a step may still help, or somebody is dead.",
+            state_of.no_false_deadlock(actions),
         ),
     )
     return {row.name: row for row in rows}

@@ -1,14 +1,11 @@
 """Every fault planted in the specification is found, with the property that it is said to break."""
 
-from dataclasses import replace
-
 import pytest
 from forebay_models.explore.check import check
 from forebay_models.explore.graph import explore
 from forebay_models.explore.liveness import answer
 from forebay_models.mutants.spec import SPEC_MUTANTS, SpecMutant
-from forebay_models.mutants.spec_faults import heedless_of_the_dead
-from forebay_spec.actions import ACTIONS, Machine, actions_under
+from forebay_spec.actions import ACTIONS
 from forebay_spec.bounds import QUICK
 from forebay_spec.properties import INVARIANTS, LIVENESS, STEPS
 
@@ -19,7 +16,7 @@ ISSUE = {
     *("returned_at_tail", "mutual_wait_unnoticed", "mutual_wait_needs_both_kinds"),
     *("close_forgets_readers", "cancel_unseen", "draining_wants_all"),
     *("dead_ticket_left", "dead_filling_left", "dead_batch_published", "dead_hold_delivered"),
-    *("dead_hold_at_tail", "dead_never_recovered"),
+    *("dead_hold_at_tail", "dead_never_recovered", "mutual_wait_beside_the_dead"),
 }
 
 
@@ -33,25 +30,6 @@ def test_the_explorer_finds_the_fault(mutant: SpecMutant) -> None:
         violation = check(machine).violation
         assert violation is not None
         assert mutant.breaks in violation.properties
-
-
-def refused_beside_the_dead(machine: Machine) -> set[str]:
-    """Return who is refused while the buffer is open and somebody is dead."""
-    graph = explore(machine)
-    states = graph.states
-    return {
-        str(label.args[0])
-        for source, label, _ in graph.edges
-        if label.name == "Refuse" and states[source].dead and not states[source].closing
-    }
-
-
-def test_a_mutual_wait_that_is_judged_beside_the_dead_shows_in_the_steps() -> None:
-    # No property is about calls that are refused too soon, so the steps themselves are looked at.
-    bounds = replace(QUICK["crash"], features=frozenset({"Kill"}), closings=())
-    assert refused_beside_the_dead(Machine(bounds)) == set()
-    faulty = Machine(bounds, actions_under(heedless_of_the_dead))
-    assert refused_beside_the_dead(faulty) == {"p1", "p2", "c1"}
 
 
 def test_the_faults_that_were_asked_for_are_there() -> None:

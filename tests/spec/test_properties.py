@@ -1,11 +1,13 @@
 """The registry has every property of the page, under its name, and each of them can be broken."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from forebay_spec.actions import ACTIONS
+from forebay_spec.actions import ACTIONS, Action
+from forebay_spec.bounds import Bounds
 from forebay_spec.kernel import Phase
 from forebay_spec.properties import (
     INVARIANTS,
@@ -130,6 +132,57 @@ def test_whoever_waits_for_the_dead_is_helped_by_recover() -> None:
     assert INVARIANTS["NoSilentDeadlock"].predicate(small, state)
     careless = {**ACTIONS, "Recover": ACTIONS["Admit"]}
     assert not invariants(careless)["NoSilentDeadlock"].predicate(small, state)
+
+
+MUTUAL = (*("Arrive(p1,2)", "Publish(p1)", "Ask(c1,lease,1,1)", "Ready(0)"), "Ask(c2,plain,2,2)")
+
+
+def refusing(*who: str) -> Mapping[str, Action]:
+    """Return actions by which these actors are refused whenever they wait."""
+    always = replace(ACTIONS["Refuse"], enabled=lambda bounds, state, x: x in who)
+    return {**ACTIONS, "Refuse": always}
+
+
+def told_wrongly(bounds: Bounds, state: State, *who: str) -> bool:
+    """Tell whether it is wrong in a state to refuse these actors."""
+    return not invariants(refusing(*who))["NoFalseDeadlock"].predicate(bounds, state)
+
+
+def test_a_mutual_wait_may_be_told_when_nothing_can_help() -> None:
+    small = roomy(capacity=2)
+    stuck = on(small, walk(small, *MUTUAL), "Ask(c1,plain,1,1)")
+    assert not told_wrongly(small, stuck, "c1", "c2")
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        ("Arrive(p1,1)", "Ask(c1,plain,1,1)"),  # something is filling
+        ("Ask(c1,plain,1,1)", "Arrive(p1,1)"),  # the same, and the reader came first
+        MUTUAL,  # who has the lease does not wait
+        (*MUTUAL[:3], "Ask(c2,plain,2,2)"),  # it gathers
+        (*MUTUAL[:2], "Ask(x1,lease,1,1)", "Fail(0)", "Ask(c1,plain,2,2)"),  # a failed one
+        ("Ask(c1,plain,1,1)", "Arrive(p1,1)", "Publish(p1)"),  # it would be served
+        ("Ask(c1,plain,1,1)", "SetCancel(t1)"),  # the head is about to leave
+        ("Ask(c1,plain,1,1)", "Ask(c2,plain,1,1)", "Kill(c2)"),  # somebody is dead
+    ],
+)
+def test_a_mutual_wait_is_told_wrongly_while_something_may_help(story: tuple[str, ...]) -> None:
+    small = roomy(capacity=2)
+    state = walk(small, *story)
+    waits = next(ticket.actor for ticket in state.tickets)
+    assert told_wrongly(small, state, waits)
+    assert not told_wrongly(small, state)
+    assert not told_wrongly(small, on(small, state, "Close(draining)"), waits)
+
+
+def test_a_call_that_never_fits_may_be_told_though_something_may_help() -> None:
+    small = roomy(capacity=2)
+    state = walk(small, *MUTUAL[:4], "Kill(c1)")
+    state = state._replace(tickets=(Ticket("plain", "c1", 2, 2),), dead=frozenset({"c2"}))
+    assert not told_wrongly(small, state, "c1")
+    fits = state._replace(tickets=(Ticket("plain", "c1", 1, 1),))
+    assert told_wrongly(small, fits, "c1")
 
 
 # Steps: a story, the label of the step after it, and what a faulty buffer would make of it.

@@ -47,7 +47,10 @@ WITNESSES_OF: Final[Mapping[str, frozenset[str]]] = {
     "cancel": frozenset({*_WAITS, *_CLOSES, "DroppedWhileHeld", "CancelAfterAdmit"}),
     "liveness": frozenset({*_WAITS, *_CLOSES, "CancelAfterAdmit"}),
     "crash": frozenset(
-        {*_WAITS, *_CLOSES, *_KILLS, *_LEASES, "KilledWhileLeasing", "ShortByLeast"}
+        {
+            *(*_WAITS, *_KILLS, *_LEASES),
+            *("PublishAfterClose", "KilledWhileLeasing", "ShortByLeast"),
+        }
     ),
     "heals": frozenset({*_WAITS, *_KILLS, "SmallBehindLarge"}),
 }

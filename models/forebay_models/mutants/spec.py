@@ -230,6 +230,13 @@ _MUTANTS = (
         _changed("Recover", apply=wrong.recover_to_tail),
     ),
     SpecMutant(
+        "mutual_wait_beside_the_dead",
+        "A mutual wait is judged as if nobody were dead.",
+        "crash",
+        "NoFalseDeadlock",
+        actions_under(wrong.heedless_of_the_dead),
+    ),
+    SpecMutant(
         "dead_never_recovered",
         "Nobody looks for the dead.",
         "heals",
