@@ -3,8 +3,10 @@
 Torch is imported inside the commands, so that `forebay --help` stays quick.
 """
 
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import typer
 
@@ -12,8 +14,6 @@ from forebay_models.campaign_cli import (
     PlantOption,
     TargetOption,
     budget_seconds,
-    known_fault,
-    local_only,
 )
 from forebay_models.check_cli import JsonOption, SaveOption
 from forebay_models.outcome import Outcome
@@ -21,7 +21,16 @@ from forebay_models.progress import Observer, bar
 from forebay_models.targets import Target
 from forebay_models.verdicts import report
 
-HISTORIES = 200
+HISTORIES = {Target.LOCAL: 200, Target.SHARED: 40}
+"""How many are recorded unless it is said: as many as take half a minute."""
+
+
+class Fault(Protocol):
+    """A fault that can be planted."""
+
+    @property
+    def plant(self) -> Callable[[], AbstractContextManager[object]]:
+        """Returns a context manager that plants it."""
 
 
 def linear(
@@ -30,7 +39,10 @@ def linear(
     seed: Annotated[
         int, typer.Option(min=0, help="Of what the threads ask for; who comes first is open.")
     ] = 0,
-    histories: Annotated[int, typer.Option(min=1, help="How many are wanted.")] = HISTORIES,
+    histories: Annotated[
+        int | None,
+        typer.Option(min=1, help="How many are wanted; of processes fewer unless given."),
+    ] = None,
     plant: PlantOption = None,
     keep: Annotated[
         Path | None,
@@ -39,13 +51,14 @@ def linear(
     as_json: JsonOption = False,
     save: SaveOption = None,
 ) -> None:
-    """Record real runs of threads and search for an order of steps that explains each.
+    """Record real runs and search for an order of steps that explains each.
+
+    Of threads; or with `--target shared` of processes, some of which are killed.
 
     Example: `forebay campaign linear --histories 1000 --seed 7 --keep failed.jsonl`
     """
-    local_only(target, "linear")
     seconds = budget_seconds(budget)
-    fault = "" if plant is None else known_fault(plant)
+    fault = "" if plant is None else _known_fault(target, plant)
     with bar() as observer:
         outcome = run_linear(
             target,
@@ -82,7 +95,7 @@ def run_linear(
     *,
     seconds: float | None,
     seed: int,
-    histories: int = HISTORIES,
+    histories: int | None = None,
     fault: str = "",
     keep: Path | None = None,
     observer: Observer,
@@ -93,24 +106,43 @@ def run_linear(
         target: what is run.
         seconds: the budget, or None for no limit.
         seed: the number of the first workload.
-        histories: how many are wanted; fewer within the budget are inconclusive.
+        histories: how many are wanted, or None for the target's number; fewer within the budget
+            are inconclusive.
         fault: the name of a fault to plant, or nothing.
         keep: where to save a history that fails.
         observer: is told how far the campaign has come.
     """
-    from forebay_models.linear.run import run_linear_local
-    from forebay_models.runs.walk import planted
+    from forebay_models.linear.run import run_histories
 
     name = f"linear {target.value}"
     observer.expects(1)
     observer.begins(name)
-    with planted(fault):
-        outcome = run_linear_local(
+    with _faults(target)[fault].plant() if fault else nullcontext():
+        outcome = run_histories(
+            target,
             seconds=seconds,
             seed=seed,
-            histories=histories,
+            histories=HISTORIES[target] if histories is None else histories,
             keep=keep,
             tell=lambda text: observer.says(name, text),
         )
     observer.ends(name, outcome)
     return outcome
+
+
+def _faults(target: Target) -> Mapping[str, Fault]:
+    """Return what can be planted: in the library, and in what heals a shared buffer."""
+    from forebay_models.mutants.local import LOCAL_MUTANTS
+    from forebay_models.mutants.shared import SHARED_MUTANTS
+
+    return {**LOCAL_MUTANTS, **(SHARED_MUTANTS if target is Target.SHARED else {})}
+
+
+def _known_fault(target: Target, name: str) -> str:
+    """Return the name of a fault that can be planted, or say which there are."""
+    faults = _faults(target)
+    if name not in faults:
+        raise typer.BadParameter(
+            f"no fault is called {name!r}; there are: {', '.join(faults)}", param_hint="--plant"
+        )
+    return name

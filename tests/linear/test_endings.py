@@ -1,6 +1,7 @@
 """Endings that an operation cannot have are explained by nothing, whatever else happened."""
 
 import pytest
+from forebay_models.linear.accounts import hopeless
 from forebay_models.linear.check import check
 from forebay_models.linear.history import Ending, History
 from forebay_models.outcome import Verdict
@@ -42,6 +43,32 @@ def test_a_write_has_no_transform_that_could_fail() -> None:
     script = Script(1)
     script.write("p1", 1, ended="failed")
     assert not holds(script.history())
+
+
+@pytest.mark.parametrize(
+    ("numbers", "says"),
+    [((9,), "nobody had written 9 by then"), ((1,), "1 was delivered 2 times")],
+)
+def test_records_that_cannot_be_are_found_by_counting(numbers: tuple[int, ...], says: str) -> None:
+    script = Script(4)
+    script.write("p1", 1, 2)
+    script.read("c1", 1)
+    script.read("c1", 2)
+    assert hopeless(script.history()) == ""
+    script.read("c1", *numbers)
+    assert check(script.history(), limit=3).verdict is Verdict.VIOLATED
+    assert hopeless(script.history()).endswith(says)
+
+
+def test_a_committed_lease_counts_and_a_released_one_does_not() -> None:
+    script = Script(4)
+    script.write("p1", 1)
+    for end in ("release", "commit"):
+        lease = script.read("x1", 1, kind="take")
+        script.at_once("x1", end, lease=lease)
+    assert hopeless(script.history()) == ""
+    script.read("c1", 1)
+    assert hopeless(script.history()).endswith("1 was delivered 2 times")
 
 
 def test_an_ending_that_no_path_has_is_wrong_however_short_the_search() -> None:

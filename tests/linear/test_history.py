@@ -28,6 +28,8 @@ def example() -> History:
     script.at_once("o1", "shutdown", mode="draining")
     script.begin_write("p1", 7)
     script.end(script.begin_write("p2", 8), "unexpected", error="KeyError('x')")
+    script.at_once("k1", "kill", victim="p1")
+    script.at_once("o1", "recover")
     return script.history()
 
 
@@ -39,7 +41,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
 
 def test_lines_leave_out_what_does_not_apply() -> None:
     head, first, *_ = as_lines(example()).splitlines()
-    assert head == '{"history": 1, "capacity": 3, "uses": 2, "order": "random", "source": ""}'
+    assert head == '{"history": 2, "capacity": 3, "uses": 2, "order": "random", "source": ""}'
     assert first == (
         '{"actor": "p1", "kind": "extend", "call": 1, "returned": 4, "n": 2, "m": 2, '
         '"records": [1, 2], "slots": [0, 1], "token": "p1.1"}'
@@ -57,6 +59,13 @@ def test_operations_are_said_in_words() -> None:
     assert operations[8].line() == (
         "c1 sample(2, at_least=1), called at 17, returned at 18: timeout"
     )
+    assert operations[-2].line() == "k1 kill(p1), called at 24, returned at 25: done"
+
+
+def test_files_of_before_there_were_kills_are_read() -> None:
+    line = '{"actor": "p1", "kind": "extend", "call": 1, "n": 1, "m": 1, "records": [1]}'
+    lines = '{"history": 1, "capacity": 2}\n' + line.replace('"n"', '"ended": "pending", "n"')
+    assert from_lines(lines) == from_lines(lines.replace('"history": 1', '"history": 2'))
 
 
 @pytest.mark.parametrize(
@@ -65,7 +74,7 @@ def test_operations_are_said_in_words() -> None:
         ("", "lines of JSON objects"),
         ("[1]\n", "line 1: expected an object, got a list"),
         ('{"capacity": 2}\n', "the first line of a history"),
-        ('{"history": 2, "capacity": 2}\n', "the first line of a history"),
+        ('{"history": 3, "capacity": 2}\n', "the first line of a history"),
         ('{"history": 1}\n', "line 1: 'capacity' is missing"),
         ('{"history": 1, "capacity": 0}\n', "line 1: capacity and uses are at least 1"),
         ('{"history": 1, "capacity": 2, "order": "any"}\n', "line 1: the order is one of fifo"),
@@ -104,6 +113,7 @@ def test_what_cannot_follow_the_lines_before_is_said_with_its_number() -> None:
 WRITE = Operation(actor="p1", kind="extend", call=1, returned=4, n=1, m=1, records=(1,))
 READ = Operation(actor="c1", kind="sample", call=1, returned=4, n=2, m=1, waits="some time")
 TAKE = replace(READ, kind="take")
+PENDING = replace(READ, returned=None, ended="pending")
 
 
 def wrote(**fields: object) -> Operation:
@@ -115,6 +125,11 @@ def once(kind: Kind, call: int = 1, actor: str = "c1", **fields: object) -> Oper
     """Return an operation that nobody else is beside."""
     op = Operation(actor=actor, kind=kind, call=call, returned=call + 1)
     return replace(op, **fields)  # type: ignore[arg-type]  # History checks the values
+
+
+def kill(call: int, victim: str = "c1", **fields: object) -> Operation:
+    """Return the death of c1."""
+    return once("kill", call, actor="k1", victim=victim, **fields)
 
 
 @pytest.mark.parametrize(
@@ -155,6 +170,14 @@ def once(kind: Kind, call: int = 1, actor: str = "c1", **fields: object) -> Oper
         ([once("commit", lease=9)], "who ends a lease has taken it before"),
         ([READ, once("commit", 5, lease=1)], "who ends a lease has taken it before"),
         ([TAKE, once("release", 5, actor="c2", lease=1)], "who ends a lease has taken it before"),
+        ([once("kill")], "a kill names another as its victim"),
+        ([kill(1, victim="k1")], "a kill names another as its victim"),
+        ([once("recover", victim="c1")], "recover has no victim"),
+        ([kill(1), kill(3)], "one dies once"),
+        ([kill(1), once("empty", 3)], "who was killed calls nothing"),
+        ([kill(1), replace(PENDING, call=3)], "who was killed calls nothing"),
+        ([replace(READ, returned=9), kill(5)], "who was killed gets nothing afterwards"),
+        ([kill(1, returned=5), replace(READ, call=2, returned=9)], "and gets nothing afterwards"),
     ],
 )
 def test_what_no_run_can_give_is_refused(operations: list[Operation], message: str) -> None:

@@ -52,3 +52,31 @@ def test_a_planted_fault_is_found_kept_and_judged_again(app: typer.Typer, tmp_pa
 def test_a_fault_that_there_is_not_is_refused(app: typer.Typer) -> None:
     result = CliRunner().invoke(app, ["linear", "--plant", "no such fault"])
     assert result.exit_code == 2
+    of_shared = CliRunner().invoke(app, ["linear", "--plant", "dead_hold_delivered"])
+    assert of_shared.exit_code == 2
+
+
+def test_processes_are_recorded_and_killed(app: typer.Typer) -> None:
+    arguments = ["linear", "--target", "shared", "--histories", "2", "--seed", "3", "--json"]
+    result = CliRunner().invoke(app, arguments)
+    document = json.loads(result.stdout)
+    (outcome,) = document["outcomes"]
+    assert outcome["name"] == "linear shared"
+    assert outcome["verdict"] == "holds"
+    assert outcome["figures"]["histories"] == 2
+    assert outcome["figures"]["kills"] >= 2
+    assert result.exit_code == Verdict.HOLDS
+
+
+@pytest.mark.slow
+def test_a_fault_of_recovery_is_found_kept_and_judged_again(
+    app: typer.Typer, tmp_path: Path
+) -> None:
+    file = tmp_path / "failed.jsonl"
+    planted = ["--plant", "dead_hold_delivered", "--keep", str(file)]
+    result = CliRunner().invoke(app, ["linear", "--target", "shared", *planted])
+    assert result.exit_code == Verdict.VIOLATED
+    assert "no order of their steps explains" in result.stdout
+    assert read(file).kills
+    again = CliRunner().invoke(app, ["history", str(file)])
+    assert again.exit_code == Verdict.VIOLATED

@@ -9,14 +9,16 @@ from pathlib import Path
 import pytest
 from forebay import BlockingReplayBuffer, SampleTimeout
 from forebay_models.linear import run
+from forebay_models.linear.actor import Actor
 from forebay_models.linear.check import check
 from forebay_models.linear.history import Operation
 from forebay_models.linear.lines import as_lines, from_lines, read
-from forebay_models.linear.record import Actor, Recording, Run, pressure, record
+from forebay_models.linear.record import Recording, Run, pressure, record
 from forebay_models.linear.recorder import Recorder
-from forebay_models.linear.run import judged, run_linear_local
+from forebay_models.linear.run import Kit, judged, run_histories
 from forebay_models.linear.workload import workload
 from forebay_models.outcome import Verdict
+from forebay_models.targets import Target
 
 from tests.linear.scripts import edited, without
 
@@ -169,7 +171,7 @@ def test_what_cannot_be_read_in_a_run_is_found(
             return value
 
     monkeypatch.setattr(BlockingReplayBuffer, method, losing)
-    outcome = run_linear_local(seconds=None, seed=3, histories=1, limit=2_000)
+    outcome = run_histories(seconds=None, seed=3, histories=1, limit=2_000)
     assert len(lost) == 1
     assert outcome.verdict is Verdict.VIOLATED
     assert outcome.counterexample is not None
@@ -187,13 +189,13 @@ def test_a_thread_that_dies_is_a_failure(
 
     monkeypatch.setattr(where, {Actor: "_token", Run: "_interfere"}[where], fail)
     before = threading.active_count()
-    outcome = run_linear_local(seconds=None, seed=0, histories=2)
+    outcome = run_histories(seconds=None, seed=0, histories=2)
     assert outcome.verdict is Verdict.VIOLATED
     assert outcome.figures["histories"] == 1
     assert outcome.counterexample is not None
     first, second, *_ = outcome.counterexample.what
-    assert first == "the run ended, but not every thread came to the end of its work"
-    assert second.startswith("this thread died of an error: ")
+    assert first == "the run ended, but not every actor came to the end of its work"
+    assert second.startswith("this one died of an error: ")
     assert second.endswith("KeyError: 'in the checker'")
     assert threading.active_count() == before
 
@@ -205,8 +207,9 @@ def test_a_call_that_never_returned_in_a_run_that_ended_is_a_failure(
     last = history.operations[-1]
     pending = edited(history, last.call, returned=None, ended="pending", length=None)
     assert check(pending).verdict is Verdict.HOLDS  # as of an actor that was killed
-    monkeypatch.setattr(run, "record", lambda plan, patience: Recording(history=pending))
-    outcome = run_linear_local(seconds=None, seed=0, histories=1)
+    kit = Kit(lambda plan, patience: Recording(history=pending), "nobody")
+    monkeypatch.setattr(run, "KITS", {Target.LOCAL: kit})
+    outcome = run_histories(seconds=None, seed=0, histories=1)
     assert outcome.verdict is Verdict.VIOLATED
     assert f"calls that have not returned:\n- {last.actor} {last.kind}" in outcome.detail
 
@@ -232,12 +235,12 @@ def test_no_thread_stays_behind() -> None:
 def test_a_run_that_does_not_end_is_a_failure_and_its_threads_are_freed() -> None:
     """It is never closed here, since nobody lives to see so many operations."""
     before = threading.active_count()
-    outcome = run_linear_local(
+    outcome = run_histories(
         seconds=None,
         seed=0,
         histories=2,
         patience=0.3,
-        plan=lambda seed: replace(workload(seed), operations=10**9),
+        plan=lambda seed, target: replace(workload(seed, target), operations=10**9),
     )
     assert outcome.verdict is Verdict.VIOLATED
     assert outcome.figures["histories"] == 1

@@ -7,7 +7,7 @@ returned decides most of what it can have done - which slots, which records - so
 orders end after a step or two.
 
 The problem is hard in general (it is NP-complete), so there is a limit on points; a search that
-reaches it has shown nothing, unless the history has an ending that no path has.
+reaches it has shown nothing, unless counting shows that no path can have the history's results.
 
 Jeannette Wing and Chun Gong, "Testing and verifying concurrent objects", 1993; Gavin Lowe, "Testing
 for linearizability", 2017.
@@ -17,8 +17,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from forebay_models.linear.accounts import hopeless
 from forebay_models.linear.history import History
-from forebay_models.linear.model import Config, Model, Move, no_such_ending
+from forebay_models.linear.model import Config, Model, Move
 from forebay_models.outcome import Verdict
 
 LIMIT: Final = 200_000
@@ -66,8 +67,7 @@ def search(model: Model, limit: int = LIMIT) -> Search:
         if move.after in seen:
             continue
         if len(seen) >= limit:
-            hopeless = any(map(no_such_ending, model.history.operations))
-            verdict = Verdict.VIOLATED if hopeless else Verdict.INCONCLUSIVE
+            verdict = Verdict.VIOLATED if hopeless(model.history) else Verdict.INCONCLUSIVE
             return Search(verdict, longest, last, len(seen))
         seen.add(move.after)
         path.append(move)

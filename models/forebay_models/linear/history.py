@@ -8,6 +8,10 @@ later.
 What no run can give - an actor in two calls at once, a timeout that returned records, the commit of
 a lease that its caller never took - is no history and is refused. Whether the results are right is
 another question, which is not asked here.
+
+Processes may be killed. That is an operation, too, of whoever kills: it is called before the signal
+is sent, and has returned when the victim is known to be dead. The victim was in a call then, which
+is pending for ever, or in none; it calls nothing and gets nothing once the kill has returned.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +21,17 @@ from typing import Final, Literal, get_args
 from forebay_spec.bounds import Order
 
 Kind = Literal[
-    "extend", "sample", "take", "commit", "release", "cancel", "shutdown", "empty", "len"
+    "extend",
+    "sample",
+    "take",
+    "commit",
+    "release",
+    "cancel",
+    "shutdown",
+    "empty",
+    "len",
+    "kill",
+    "recover",
 ]
 Ending = Literal[
     "done",
@@ -61,12 +75,12 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class Operation:
-    """One call of one public method.
+    """One call of one public method, a kill, or a look for the dead.
 
     Attributes:
-        actor: the thread that called; owner of its tickets and leases.
+        actor: the thread or process that called; owner of its tickets and leases.
         kind: the method: `take` is drawing a lease, `commit` and `release` end it, `cancel` sets a
-            token.
+            token, `recover` looks for the dead and gives back all that they have.
         call: the number of the call, which also names the operation.
         returned: the number of the return; None if it never returned.
         ended: what came of it.
@@ -80,6 +94,7 @@ class Operation:
         mode: how far a shutdown closes.
         length: what `len` returned.
         error: the text of an unexpected error.
+        victim: who dies by a kill.
     """
 
     actor: str
@@ -97,6 +112,7 @@ class Operation:
     mode: Mode = ""
     length: int | None = None
     error: str = ""
+    victim: str = ""
 
     @property
     def loose(self) -> bool:
@@ -114,7 +130,8 @@ class Operation:
         elif self.kind in READS:
             rest = f"({self.n})" if self.m == self.n else f"({self.n}, at_least={self.m})"
         else:
-            rest = f"({self.mode})" if self.mode else ""
+            inside = self.mode or self.victim
+            rest = f"({inside})" if inside else ""
         if self.lease is not None:
             rest = f" of the lease taken at {self.lease}"
         if self.token:
@@ -165,6 +182,11 @@ class History:
         """Who called, in order of their first calls."""
         return tuple(dict.fromkeys(op.actor for op in self.operations))
 
+    @property
+    def kills(self) -> dict[str, Operation]:
+        """Who was killed, and by which operation."""
+        return {op.victim: op for op in self.operations if op.kind == "kill"}
+
 
 def problem_alone(op: Operation, setting: Setting) -> str:
     """Say why nobody can have called an operation, or got that from it; nothing if one can."""
@@ -207,6 +229,8 @@ def _misshapen(op: Operation, setting: Setting) -> Iterator[tuple[bool, str]]:
     yield kind not in _ENDS_LEASE and op.lease is not None, f"{kind} is of no lease"
     yield kind == "shutdown" and not op.mode, "a shutdown has a mode"
     yield kind != "shutdown" and bool(op.mode), f"{kind} has no mode"
+    yield kind == "kill" and op.victim in ("", op.actor), "a kill names another as its victim"
+    yield kind != "kill" and bool(op.victim), f"{kind} has no victim"
 
 
 def _misfitting(op: Operation) -> Iterator[tuple[bool, str]]:
@@ -231,6 +255,7 @@ def _problems_together(operations: Sequence[Operation]) -> Iterator[str]:
     written: set[int] = {0}
     latest: dict[str, Operation] = {}
     takers: dict[int, str] = {}
+    deaths: dict[str, int | None] = {}
     last = None
     for op in operations:
         own = {op.call} if op.returned is None else {op.call, op.returned}
@@ -246,6 +271,12 @@ def _problems_together(operations: Sequence[Operation]) -> Iterator[str]:
             yield "who ends a lease has taken it before"
         elif len(set(records)) != len(records) or written & set(records):
             yield "every record that is written has a number of its own, other than 0"
+        elif op.victim in deaths:
+            yield "one dies once"
+        elif _is_later(op, deaths.get(op.actor)):
+            yield "who was killed calls nothing and gets nothing afterwards"
+        elif op.victim in latest and _is_later(latest[op.victim], op.returned):
+            yield "who was killed gets nothing afterwards"
         else:
             yield ""
         numbers |= own
@@ -254,6 +285,13 @@ def _problems_together(operations: Sequence[Operation]) -> Iterator[str]:
         last = op.call
         if op.kind == "take":
             takers[op.call] = op.actor
+        if op.kind == "kill":
+            deaths[op.victim] = op.returned
+
+
+def _is_later(op: Operation, death: int | None) -> bool:
+    """Tell whether an operation was called or returned when its actor was known to be dead."""
+    return death is not None and max(op.call, op.returned or 0) > death
 
 
 def _numbers(values: Sequence[int]) -> str:

@@ -2,6 +2,8 @@
 
 What is unknown or does not apply is left out. Such files come from disk and from people, so they
 are read strictly: whatever is wrong is said with the number of its line, and nothing is made up.
+
+Version 1 knew no kills. Files of it are read as they are.
 """
 
 import json
@@ -13,14 +15,25 @@ from typing import Final
 from forebay_models.documents import DocumentError, Fields
 from forebay_models.linear.history import History, Impossible, Operation, Setting
 
-VERSION: Final = 1
+VERSION: Final = 2
+READABLE: Final = (1, VERSION)
 
 
 def as_lines(history: History) -> str:
     """Return a history as JSON lines."""
     head = {"history": VERSION, **asdict(history.setting)}
-    lines = [head, *map(_sparse, history.operations)]
-    return "".join(json.dumps(line, separators=(", ", ": ")) + "\n" for line in lines)
+    lines = [_line(head), *map(operation_line, history.operations)]
+    return "".join(line + "\n" for line in lines)
+
+
+def operation_line(op: Operation) -> str:
+    """Return an operation as one line."""
+    return _line(_sparse(op))
+
+
+def operation_from(line: str, place: int) -> Operation:
+    """Read an operation from a line, which is said to be the `place`-th in errors."""
+    return _operation(_fields(place, line))
 
 
 def from_lines(text: str) -> History:
@@ -30,7 +43,7 @@ def from_lines(text: str) -> History:
         raise DocumentError("a history is lines of JSON objects, the setting first")
     (first, head), *rest = lines
     setting = _setting(_fields(first, head), first)
-    operations = tuple(_operation(_fields(place, line)) for place, line in rest)
+    operations = tuple(operation_from(line, place) for place, line in rest)
     try:
         return History(setting, operations)
     except Impossible as error:
@@ -48,6 +61,10 @@ def read(path: Path) -> History:
 
 
 _DEFAULTS: Final = {field.name: field.default for field in fields(Operation)}
+
+
+def _line(fields: Mapping[str, object]) -> str:
+    return json.dumps(fields, separators=(", ", ": "))
 
 
 def _sparse(op: Operation) -> dict[str, object]:
@@ -95,11 +112,12 @@ _OPERATION: Final[Mapping[str, Reader]] = {
     "mode": Fields.text,
     "length": Fields.whole,
     "error": Fields.text,
+    "victim": Fields.text,
 }
 
 
 def _setting(found: Fields, place: int) -> Setting:
-    if "history" not in found.names() or found.take("history") != VERSION:
+    if "history" not in found.names() or found.take("history") not in READABLE:
         raise DocumentError(f'the first line of a history has "history": {VERSION} and the setting')
     values = _values(found, _SETTING, {"capacity"})
     try:

@@ -22,17 +22,32 @@ whoever has a finite timeout may find it passed whenever it would have to wait.
 Ready of a lease is taken together with Draw, and Ready of a sample with Deliver. Nobody can tell:
 the hold matters to others only as one that is busy, and it is that until its owner waits again.
 
-An operation that never returned may take any of its steps or none, and what it has may be given
-back at any later point, as when a dead process is cleaned up after. A lease whose owner died
-between two calls is written as a release that never returned. One that was interrupted may have
-been undone in the same way before it returned.
+**Deaths.** A kill is Kill at some point between its call and its return; behind it the victim takes
+no step. What it had stays as it is, so that its ticket is in the way of others, until it is
+recovered at some later point, all at once: its ticket leaves, what it was filling is free again,
+and what it held is returned. So, of the call in which it was killed:
+
+- a write is there as a whole or not at all, and if it is, it was published before the death;
+- the records of a sample are gone for good if it was delivered before the death, else they come
+  back, to their old place in the order, by itself if its transform raised; those of a lease that
+  was not committed all come back;
+- a call that waited is gone, and those behind it go on only then.
+
+Everything that returned before counts as for the living. `recover`, a look for the dead, returns
+when all of them are recovered, so what comes behind it finds all that has come back. The
+specification leaves out a death that leaves nothing; here such a one is dead too until somebody has
+looked, for the library cannot tell before, and takes no mutual wait for one as long.
+
+An operation that never returned, though nobody was killed, may take any of its steps or none, and
+what it has may be given back at any later point. Histories from elsewhere may say so of what has
+died unseen: a lease whose owner died between two calls is then a release that never returned. One
+that was interrupted may have been undone in the same way before it returned.
 """
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from forebay_spec.actions import Label
-from forebay_spec.bounds import Bounds, ReaderKind, Request
 from forebay_spec.effects import (
     abandoned,
     admitted,
@@ -41,38 +56,25 @@ from forebay_spec.effects import (
     emptied,
     gathered,
     published,
+    recovered,
     returned,
     taken,
     without_ticket,
 )
 from forebay_spec.kernel import Closing, Phase, Verdict, batch_rows, close_to
-from forebay_spec.state import (
-    State,
-    Ticket,
-    TicketKind,
-    filling_of,
-    initial,
-    sampleable,
-    ticket_of,
-)
+from forebay_spec.state import State, Ticket, filling_of, initial, sampleable, ticket_of
 from forebay_spec.verdicts import head_of, verdict
 
-from forebay_models.linear.history import CALLS, READS, Ending, History, Operation
-
-ENDINGS: dict[Verdict, Ending] = {
-    Verdict.WAIT: "timeout",
-    Verdict.SHUT_DOWN: "shut down",
-    Verdict.CANCELLED: "cancelled",
-    Verdict.MUTUAL_WAIT: "mutual wait",
-}
-"""How a call ends by each verdict; one that would have to wait may have run out of time."""
-
-_LEAVING = {
-    "timeout": "Expire",
-    "cancelled": "Cancel",
-    "shut down": "Refuse",
-    "mutual wait": "Refuse",
-}
+from forebay_models.linear.calls import (
+    ENDINGS,
+    LEAVING,
+    arrival,
+    bounds_of,
+    no_such_ending,
+    reader_kind,
+    ticket_for,
+)
+from forebay_models.linear.history import CALLS, History, Operation
 
 
 class Config(NamedTuple):
@@ -81,7 +83,7 @@ class Config(NamedTuple):
     `done` counts the completed operations of each actor. The specification does not number records
     and does not know which call drew a hold, nor which token a call has: `records` are the numbers
     by slot (0 in a free one), `drawers` the calls by hold, `flags` the tokens that are set.
-    `state.cancelled` stays empty.
+    `gone` are those who were killed, recovered or not. `state.cancelled` stays empty.
     """
 
     done: tuple[int, ...]
@@ -89,6 +91,7 @@ class Config(NamedTuple):
     records: tuple[int, ...]
     drawers: tuple[int, ...]
     flags: frozenset[str]
+    gone: frozenset[str] = frozenset()
 
 
 class Move(NamedTuple):
@@ -108,7 +111,8 @@ class Model:
         self.programs = tuple(
             tuple(op for op in history.operations if op.actor == actor) for actor in self.actors
         )
-        self.bounds = _bounds(history)
+        self.bounds = bounds_of(history)
+        self._kills = history.kills
         self._place = {actor: place for place, actor in enumerate(self.actors)}
 
     def initial(self) -> Config:
@@ -125,7 +129,7 @@ class Model:
         there = [
             program[done]
             for program, done in zip(self.programs, config.done, strict=True)
-            if done < len(program)
+            if done < len(program) and program[done].actor not in config.gone
         ]
         border = min((op.returned for op in there if op.returned is not None), default=None)
         if border is None:
@@ -146,7 +150,8 @@ class Model:
 
         Who would have to wait has probably joined the others at once, so joining comes first. An
         end that changes nothing, of a call that cannot wait any more, is best taken now: whatever
-        could follow can follow afterwards, so there is nothing else to try.
+        could follow can follow afterwards, so there is nothing else to try. The dead are recovered
+        when nothing else goes on.
         """
         later: list[Move] = []
         joins: list[Move] = []
@@ -160,6 +165,9 @@ class Model:
                 (joins if joining else later).append(move)
         yield from joins
         yield from later
+        for dead in sorted(config.state.dead):
+            label = Label("Recover", (dead,))
+            yield Move(self._kills[dead], (label,), self._recovered(config, dead))
 
     def _settled(self, config: Config, op: Operation) -> bool:
         """Tell whether an operation that can end here changes nothing, now or ever."""
@@ -168,7 +176,7 @@ class Model:
         if op.ended == "shut down":
             return op.kind == "extend" or config.state.closing == Closing.STOPPED
         if op.ended == "done" or op.kind not in CALLS:
-            return op.kind == "len"
+            return op.kind in ("len", "recover")
         return op.ended == "cancelled" or (op.waits == "not at all" and op.ended != "failed")
 
     def steps(self, config: Config, op: Operation) -> Iterator[Move]:
@@ -188,7 +196,7 @@ class Model:
         """Return the state with an operation's ticket in it, and what it gets there."""
         state = config.state
         if ticket_of(state, op.actor) is None:
-            state = state._replace(tickets=(*state.tickets, _ticket(op)))
+            state = state._replace(tickets=(*state.tickets, ticket_for(op)))
         judged = state
         if config.flags:
             cancelled = {t.actor for t in state.tickets if self._token(config, t) in config.flags}
@@ -208,28 +216,28 @@ class Model:
             if head is None or head.actor != op.actor:
                 return
         queued, found = self.verdict(config, op)
-        arrival = () if waits else (_arrival(op),)
+        first = () if waits else (arrival(op),)
         if found == Verdict.SERVE:
             if op.ended in ("done", "failed") or op.loose:
-                yield from self._served(config, op, queued, arrival)
+                yield from self._served(config, op, queued, first)
         elif found != Verdict.WAIT or op.waits != "for ever":
             ending = ENDINGS[found]
-            if op.ended == ending:
+            if op.ended == ending or (waits and self._dies_in(op)):
                 # Who is refused at once has no ticket that could leave.
                 leaves = waits or found == Verdict.WAIT
-                labels = (*arrival, *((Label(_LEAVING[ending], (op.actor,)),) if leaves else ()))
+                labels = (*first, *((Label(LEAVING[ending], (op.actor,)),) if leaves else ()))
                 yield self._over(config, op, labels, without_ticket(queued, op.actor))
         if found == Verdict.WAIT and not waits and op.waits != "not at all":
-            yield Move(op, arrival, config._replace(state=queued))
-        if op.ended == "interrupted" or (op.loose and waits):
+            yield Move(op, first, config._replace(state=queued))
+        if op.ended == "interrupted" or (self._may_undo(op) and waits):
             yield self._over(config, op, (), without_ticket(config.state, op.actor))
 
     def _served(
-        self, config: Config, op: Operation, queued: State, arrival: tuple[Label, ...]
+        self, config: Config, op: Operation, queued: State, first: tuple[Label, ...]
     ) -> Iterator[Move]:
         """Yield the ways in which a call can be admitted or draw, with what it got."""
         state = without_ticket(queued, op.actor)
-        labels = arrival or (Label("Admit" if op.kind == "extend" else "Draw", (op.actor,)),)
+        labels = first or (Label("Admit" if op.kind == "extend" else "Draw", (op.actor,)),)
         if op.kind == "extend":
             slots = state.free[: op.n]
             if op.slots is None or op.slots == slots:
@@ -253,7 +261,7 @@ class Model:
         """Return the states in which a reader has drawn what it is known to have got."""
         there = sampleable(self.bounds, state)
         rows = batch_rows(op.n, len(there))
-        kind = _reader_kind(op)
+        kind = reader_kind(op)
         slots = op.slots
         if slots is None and op.records is not None:
             where = {config.records[number]: number for number in there}
@@ -275,7 +283,7 @@ class Model:
         if op.ended == "done" or op.loose:
             after = published(self.bounds, config.state, op.actor)
             yield self._over(config, op, (Label("Publish", (op.actor,)),), after)
-        if op.loose:
+        if self._may_undo(op):
             after = abandoned(config.state, op.actor)
             yield self._over(config, op, (Label("Abandon", (op.actor,)),), after)
 
@@ -295,7 +303,7 @@ class Model:
             if op.lease in config.drawers:
                 h = config.drawers.index(op.lease)
                 yield self._ends_hold(config, op, h, Label(name, (h,)))
-                if op.loose and name == "Deliver":
+                if self._may_undo(op) and name == "Deliver":
                     yield self._ends_hold(config, op, h, Label("Return", (h,)))
         elif op.kind == "cancel":
             label = Label("SetCancel", (op.token,))
@@ -304,6 +312,15 @@ class Model:
             closing = close_to(state.closing, Closing[op.mode.upper()])
             closed = state._replace(closing=closing)
             yield self._over(config, op, (Label("Close", (op.mode,)),), closed)
+        elif op.kind == "kill":
+            if self._has_answers(config, op.victim):
+                label = Label("Kill", (op.victim,))
+                dying = state._replace(dead=state.dead | {op.victim})
+                killed = config._replace(gone=config.gone | {op.victim})
+                yield self._over(killed, op, (label,), dying)
+        elif op.kind == "recover":
+            if op.loose or not state.dead:
+                yield self._over(config, op, (), state)
         elif op.kind == "empty":
             yield self._over(config, op, (Label("Empty"),), emptied(self.bounds, state))
         elif op.loose or op.length == len(sampleable(self.bounds, state)):
@@ -318,59 +335,39 @@ class Model:
         state = end(self.bounds, config.state, h)
         return self._over(config._replace(drawers=drawers), op, labels, state)
 
+    def _dies_in(self, op: Operation) -> bool:
+        """Tell whether an operation is the one in which its actor is killed."""
+        return op.returned is None and op.actor in self._kills
+
+    def _may_undo(self, op: Operation) -> bool:
+        """Tell whether what an operation has may come back without anybody's recovery."""
+        return op.loose and not self._dies_in(op)
+
+    def _has_answers(self, config: Config, actor: str) -> bool:
+        """Tell whether all operations of an actor that returned are complete."""
+        place = self._place.get(actor)
+        if place is None:  # it was killed before it called anything
+            return True
+        return all(op.returned is None for op in self.programs[place][config.done[place] :])
+
+    def _recovered(self, config: Config, actor: str) -> Config:
+        """Return the point after the recovery of a dead actor."""
+        kept = zip(config.drawers, config.state.holds, strict=True)
+        drawers = tuple(drawer for drawer, hold in kept if hold.owner != actor)
+        state = recovered(self.bounds, config.state, actor)
+        return config._replace(state=state, records=_records(config, state), drawers=drawers)
+
     def _over(self, config: Config, op: Operation, labels: tuple[Label, ...], state: State) -> Move:
         """Return the last step of an operation."""
         place = self._place[op.actor]
         done = (*config.done[:place], config.done[place] + 1, *config.done[place + 1 :])
-        records = tuple(
-            0 if slot.phase == Phase.FREE else number
-            for slot, number in zip(state.slots, config.records, strict=True)
-        )
+        records = _records(config, state)
         return Move(op, labels, config._replace(done=done, state=state, records=records))
 
 
-def no_such_ending(op: Operation) -> str:
-    """Say that the specification has no such ending for an operation at all; nothing if it has."""
-    if op.ended == "unexpected":
-        return "no operation ends with such an error"
-    never_fails = op.kind == "extend" and op.ended == "failed"  # it has no transform
-    at_once = op.kind not in CALLS  # so it is done when it returns, or was interrupted
-    if never_fails or (at_once and op.ended not in ("done", "interrupted", "pending")):
-        return f"no {op.kind} ends with: {op.ended}"
-    return ""
-
-
-def _reader_kind(op: Operation) -> ReaderKind:
-    return "lease" if op.kind == "take" else "plain"
-
-
-def _ticket(op: Operation) -> Ticket:
-    kind: TicketKind = "write" if op.kind == "extend" else _reader_kind(op)
-    return Ticket(kind, op.actor, op.n, op.m)
-
-
-def _arrival(op: Operation) -> Label:
-    if op.kind == "extend":
-        return Label("Arrive", (op.actor, op.n))
-    return Label("Ask", (op.actor, _reader_kind(op), op.n, op.m))
-
-
-def _bounds(history: History) -> Bounds:
-    """Return the constants; each actor has its own name for a token, standing for its call's."""
-    setting, actors = history.setting, history.actors
-    calls = [op for op in history.operations if op.kind in CALLS]
-    return Bounds(
-        name=f"history {setting.line()}",
-        capacity=setting.capacity,
-        uses=setting.uses,
-        order=setting.order,
-        producers=actors,
-        readers=actors,
-        write_sizes=tuple(sorted({op.n for op in calls if op.kind == "extend"})),
-        requests=tuple(
-            sorted({Request(_reader_kind(op), op.n, op.m) for op in calls if op.kind in READS})
-        ),
-        token_of=tuple((actor, actor) for actor in actors),
-        features=frozenset({"Abandon", "Fail", "Expire", "Empty"}),
-        closings=(Closing.DRAINING, Closing.STOPPED),
+def _records(config: Config, state: State) -> tuple[int, ...]:
+    """Return the records by slot when the state has changed: none in a free one."""
+    return tuple(
+        0 if slot.phase == Phase.FREE else number
+        for slot, number in zip(state.slots, config.records, strict=True)
     )

@@ -1,7 +1,12 @@
-"""Takes down what threads call and what comes of it, in the order of one counter."""
+"""Takes down what actors call and what comes of it.
+
+How a call and a return get their numbers, and where they are written, differs: `Recorder` is for
+threads and has one counter; that of processes is in `wire`.
+"""
 
 import itertools
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -28,19 +33,25 @@ ENDINGS: Final[tuple[tuple[type[Exception], Ending], ...]] = (
 )
 
 
-class Recorder:
-    """Takes down operations; several threads may use it at once."""
-
-    def __init__(self) -> None:
-        self._clock = itertools.count(1)
-        self._open: dict[str, tuple[Operation, list[int]]] = {}
-        self._closed: list[Operation] = []
-        self.completed = threading.Semaphore(0)
+class Taking(ABC):
+    """Calls operations, and has them taken down."""
 
     @property
+    @abstractmethod
     def count(self) -> int:
         """How many operations have returned."""
-        return len(self._closed)
+
+    @abstractmethod
+    def _calls(self, op: Operation) -> int:
+        """Take down that an operation is about to be called, and return the number of the call."""
+
+    @abstractmethod
+    def _number(self) -> int:
+        """Return the next number."""
+
+    @abstractmethod
+    def _returned(self, op: Operation) -> None:
+        """Take down an operation that has returned."""
 
     def perform(
         self,
@@ -55,28 +66,53 @@ class Recorder:
         ended by an error that operations have. An operation whose value cannot be read, or is none
         that it can have, has ended unexpectedly. What is no `Exception` is taken down and goes on.
         """
-        clock, called = self._clock, [0]
-        self._open[op.actor] = (op, called)
         value: T | None = None
         error: BaseException | None = None
         # Nothing that takes time stands between the numbers and the call.
-        called[0] = next(clock)
+        called = self._calls(op)
         try:
             value = do()
-            returned = next(clock)
+            returned = self._number()
         except BaseException as ended_by:
-            returned = next(clock)
+            returned = self._number()
             error = ended_by
-        op = replace(op, call=called[0], returned=returned)
+        op = replace(op, call=called, returned=returned)
         if error is None:
             op = _read(op, partial(result, op, cast(T, value)))
         else:
             op = _ended_by(op, error, raised)
-        self._closed.append(op)
-        self.completed.release()
+        self._returned(op)
         if error is not None and not isinstance(error, Exception):
             raise error
         return op, value
+
+
+class Recorder(Taking):
+    """Takes down operations of threads, in the order of one counter."""
+
+    def __init__(self) -> None:
+        self._clock = itertools.count(1)
+        self._open: dict[str, tuple[Operation, list[int]]] = {}
+        self._closed: list[Operation] = []
+        self.completed = threading.Semaphore(0)
+
+    @property
+    def count(self) -> int:
+        """How many operations have returned."""
+        return len(self._closed)
+
+    def _calls(self, op: Operation) -> int:
+        called = [0]
+        self._open[op.actor] = (op, called)
+        called[0] = next(self._clock)
+        return called[0]
+
+    def _number(self) -> int:
+        return next(self._clock)
+
+    def _returned(self, op: Operation) -> None:
+        self._closed.append(op)
+        self.completed.release()
 
     def operations(self) -> tuple[Operation, ...]:
         """Return all operations in order of their calls, with those that have not returned."""

@@ -16,9 +16,11 @@ from forebay_spec.state import State, filling_of, sampleable, ticket_of
 
 from forebay_models.counterexample import Counterexample, Row
 from forebay_models.describe import describe
+from forebay_models.linear.accounts import hopeless
+from forebay_models.linear.calls import ENDINGS, no_such_ending
 from forebay_models.linear.check import Search
 from forebay_models.linear.history import CALLS, Operation
-from forebay_models.linear.model import ENDINGS, Config, Model, Move, no_such_ending
+from forebay_models.linear.model import Config, Model, Move
 
 SHOWN: Final = 24
 """How many of the last steps are shown."""
@@ -35,9 +37,9 @@ def counterexample(name: str, model: Model, found: Search) -> Counterexample:
     total = len(model.history.operations)
     covered = sum(found.last.done)
     left = model.current(found.last)
-    hopeless = [op for op in model.history.operations if no_such_ending(op)]
+    counted = hopeless(model.history)
     what = [
-        *(f"{op.line()}\n  {no_such_ending(op)}" for op in hopeless),
+        *([counted] if counted else []),
         f"no order of their steps explains these {total} operations; the longest explanation, "
         f"which ends above, has {covered} of them. What could have come next there:",
         *(f"- {op.line()}\n  {why_not(model, found.last, op)}" for op in left),
@@ -64,6 +66,8 @@ def why_not(model: Model, config: Config, op: Operation) -> str:
         return f"there are {len(sampleable(model.bounds, state))} here"
     if op.kind in ("commit", "release") and op.lease not in config.drawers:
         return "there is no such lease here"
+    if op.kind == "recover" and state.dead:
+        return f"not yet recovered here: {' '.join(sorted(state.dead))}"
     if op.kind not in CALLS:
         return "it could happen here, but then nothing explains the rest"
     if filling_of(state, op.actor):
@@ -97,7 +101,8 @@ def _row(move: Move) -> Row:
     op = move.op
     label = ", ".join(map(str, move.labels)) or op.kind
     notes = (op.line(),) if move.labels and move.labels[0].name in ("Arrive", "Ask") else ()
-    return Row(label=label, actor=op.actor, notes=notes, state=described(move.after))
+    actor = None if label.startswith("Recover") else op.actor
+    return Row(label=label, actor=actor, notes=notes, state=described(move.after))
 
 
 def _numbers(values: Iterable[object]) -> str:

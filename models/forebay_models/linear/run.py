@@ -2,26 +2,48 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from forebay_models.counterexample import Counterexample, Row
 from forebay_models.linear.check import LIMIT, search
 from forebay_models.linear.history import History, Operation
 from forebay_models.linear.lines import read, write
 from forebay_models.linear.model import Model
+from forebay_models.linear.processes import record_processes
 from forebay_models.linear.record import PATIENCE, Recording, record
 from forebay_models.linear.report import counterexample
-from forebay_models.linear.workload import CAST, Workload, workload
+from forebay_models.linear.workload import CAST, PROCESSES, Workload, workload
 from forebay_models.outcome import Figure, Outcome, Verdict
 from forebay_models.tables import text_table
+from forebay_models.targets import Target
 
-BOUNDS: Final = (
-    f"C=2..6 N=1..3, both orders, both storages, {len(CAST)} threads and an outsider; extend, "
-    f"sample, lease, commit, release, token, len, empty, shutdown; random runs, not exhaustive"
+_BOUNDS: Final = (
+    "C=2..6 N=1..3, both orders, {}, and an outsider; extend, sample, lease, commit, release, "
+    "token, len, empty, shutdown; random runs, not exhaustive"
 )
+
+
+class Kit(NamedTuple):
+    """How a target is run: what records its runs, and of whom they are."""
+
+    record: Callable[[Workload, float], Recording]
+    cast: str
+
+    @property
+    def bounds(self) -> str:
+        """What is run, for an outcome."""
+        return _BOUNDS.format(self.cast)
+
+
+KITS: Final[Mapping[Target, Kit]] = {
+    Target.LOCAL: Kit(record, f"both storages, {len(CAST)} threads"),
+    Target.SHARED: Kit(
+        record_processes, f"{len(PROCESSES)} processes, one or two of which are killed"
+    ),
+}
 
 
 @dataclass
@@ -33,6 +55,7 @@ class Tally:
     points: int = 0
     longest: int = 0
     unsettled: int = 0
+    kills: int = 0
     endings: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def add(self, history: History, points: int) -> None:
@@ -41,16 +64,18 @@ class Tally:
         self.operations += len(history.operations)
         self.points += points
         self.longest = max(self.longest, len(history.operations))
+        self.kills += len(history.kills)
         self.endings.update((op.kind, op.ended) for op in history.operations)
 
     def figures(self) -> dict[str, Figure]:
-        """Return the counts for an outcome."""
-        return {
+        """Return the counts for an outcome; of kills where there are some."""
+        figures: dict[str, Figure] = {
             "histories": self.histories,
             "operations": self.operations,
             "points": self.points,
             "longest": self.longest,
         }
+        return figures | ({"kills": self.kills} if self.kills else {})
 
     def table(self) -> str:
         """Return how often each operation ended how."""
@@ -60,37 +85,39 @@ class Tally:
         return text_table(["operation", "ended", "times"], rows)
 
 
-def run_linear_local(
+def run_histories(
+    target: Target = Target.LOCAL,
     *,
     seconds: float | None,
     seed: int,
     histories: int,
     limit: int = LIMIT,
     patience: float = PATIENCE,
-    plan: Callable[[int], Workload] = workload,
+    plan: Callable[[int, Target], Workload] = workload,
     keep: Path | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> Outcome:
-    """Record histories of the buffer on threads and check each.
+    """Record histories of a buffer and check each.
 
     Args:
+        target: the buffer on threads, or one that processes share.
         seconds: after which no other history is begun, or None for no limit.
         seed: the number of the first workload; the others follow.
         histories: how many are wanted; fewer are inconclusive.
         limit: of points visited in one history.
         patience: seconds after which a run is said to hang.
-        plan: returns the workload of a number.
+        plan: returns the workload of a number, for a target.
         keep: where to save a history that fails.
         tell: is told how far it has come.
     """
-    name = "linear local"
+    name, kit = f"linear {target.value}", KITS[target]
     began = time.monotonic()
     tally = Tally()
     failure: Counterexample | None = None
     while tally.histories < histories and failure is None:
         if seconds is not None and time.monotonic() - began > seconds:
             break
-        recording = record(plan(seed + tally.histories), patience)
+        recording = kit.record(plan(seed + tally.histories, target), patience)
         failure = _failure(name, recording, limit, tally)
         if failure is not None and keep is not None:
             write(recording.history, keep)
@@ -99,7 +126,7 @@ def run_linear_local(
     return Outcome(
         name=name,
         verdict=verdict,
-        bounds=BOUNDS,
+        bounds=kit.bounds,
         figures=tally.figures(),
         seconds=time.monotonic() - began,
         detail=detail,
@@ -150,7 +177,8 @@ def judged(name: str, history: History, limit: int = LIMIT) -> Outcome:
 def _failure(name: str, recording: Recording, limit: int, tally: Tally) -> Counterexample | None:
     """Judge a run, count it, and return what is wrong with it, if anything is."""
     history = recording.history
-    stuck = [op for op in history.operations if op.returned is None]
+    killed = history.kills
+    stuck = [op for op in history.operations if op.returned is None and op.actor not in killed]
     if recording.hang or recording.deaths or stuck:
         tally.add(history, 0)
         return _cut_short(name, recording, stuck)
@@ -162,10 +190,10 @@ def _failure(name: str, recording: Recording, limit: int, tally: Tally) -> Count
 
 
 def _cut_short(name: str, recording: Recording, stuck: Sequence[Operation]) -> Counterexample:
-    """Return a run that did not end as it should: by a hang, or without one of its threads.
+    """Return a run that did not end as it should: by a hang, or without one of its actors.
 
-    A search could not judge it: it lets a call that never returned do anything. Here every thread
-    is there to the end, so there is no such call but by a fault.
+    A search could not judge it: it lets a call that never returned do anything. Here everybody who
+    is not killed is there to the end, so there is no such call but by a fault.
     """
     said = ("the buffer says of itself:", recording.hang) if recording.hang else ()
     calls = (
@@ -179,8 +207,8 @@ def _cut_short(name: str, recording: Recording, stuck: Sequence[Operation]) -> C
         what=(
             "the run hangs: it did not end in time"
             if recording.hang
-            else "the run ended, but not every thread came to the end of its work",
-            *(f"this thread died of an error: {death}" for death in recording.deaths),
+            else "the run ended, but not every actor came to the end of its work",
+            *(f"this one died of an error: {death}" for death in recording.deaths),
             *(calls if stuck else ()),
             *said,
         ),

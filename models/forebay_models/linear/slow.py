@@ -10,20 +10,24 @@ import time
 from typing import Final
 
 import torch
-from forebay import Storage
+from forebay import SharedStorage, Storage
 from forebay._records import Rows
 from forebay._stores import Ints
 
-PAUSES: Final = (None, None, 0.0, 0.0005, 0.002)
+Pauses = tuple[float | None, ...]
+PAUSES: Final[Pauses] = (None, None, 0.0, 0.0005, 0.002)
 """Seconds, or None for no pause; a pause of nothing still lets another thread run."""
+LONG_PAUSES: Final[Pauses] = (None, 0.0, 0.002, 0.005, 0.01)
+"""Long enough for a kill to come in between."""
 
 
 class SlowStorage:
     """Another storage, with pauses before it copies."""
 
-    def __init__(self, storage: Storage, choice: random.Random) -> None:
+    def __init__(self, storage: Storage, choice: random.Random, pauses: Pauses = PAUSES) -> None:
         self._storage = storage
         self._choice = choice
+        self._pauses = pauses
 
     @property
     def capacity(self) -> int:
@@ -34,6 +38,11 @@ class SlowStorage:
     def device(self) -> torch.device:
         """Where the records are kept."""
         return self._storage.device
+
+    @property
+    def shared(self) -> bool:
+        """Whether several processes can use the storage."""
+        return isinstance(self._storage, SharedStorage)
 
     @property
     def initialized(self) -> bool:
@@ -55,6 +64,6 @@ class SlowStorage:
         return self._storage.read(slots)
 
     def _pause(self) -> None:
-        seconds = self._choice.choice(PAUSES)
+        seconds = self._choice.choice(self._pauses)
         if seconds is not None:
             time.sleep(seconds)

@@ -1,8 +1,11 @@
-"""What the threads of a recorded run do: a setting, and choices drawn from a seed.
+"""What the actors of a recorded run do: a setting, and choices drawn from a seed.
 
-The seed decides what each thread asks for; who comes first is the machine's doing. Sizes are small
+The seed decides what each actor asks for; who comes first is the machine's doing. Sizes are small
 against the capacity and timeouts are short, so that calls wait, expire, are cancelled and get into
 each other's way as often as possible. Nothing depends on how long anything takes.
+
+Actors that are processes may be killed. The seed decides who is, and after how many of the lines
+that it reports; where in its work that finds it is the machine's doing, too.
 """
 
 import random
@@ -11,8 +14,8 @@ from typing import Final, Literal, NamedTuple
 
 from forebay_spec.bounds import Order
 
-from forebay_models.adapters.records import STORAGES
-from forebay_models.targets import StorageKind
+from forebay_models.linear.history import Setting
+from forebay_models.targets import SCOPES, StorageKind, Target
 
 Role = Literal["producer", "reader", "taker"]
 CAST: Final[tuple[tuple[str, Role], ...]] = (
@@ -23,8 +26,25 @@ CAST: Final[tuple[tuple[str, Role], ...]] = (
     ("c2", "reader"),
     ("x1", "taker"),
 )
+PROCESSES: Final[tuple[tuple[str, Role], ...]] = (
+    ("p1", "producer"),
+    ("p2", "producer"),
+    ("c1", "reader"),
+    ("c2", "reader"),
+    ("x1", "taker"),
+    ("x2", "taker"),
+)
+VICTIMS: Final = ("p1", "c1", "x1", "x2")
+"""One who only writes and one who only reads stay alive, so that the others are never stuck.
+
+Takers make all kinds of calls, and may be killed with leases."""
 OUTSIDER: Final = "o1"
+KILLER: Final = "k1"
+MOST: Final = 4
+"""How many times the wanted number of operations a run makes at most, should closing not end it."""
 _TIMEOUTS: Final = (None, None, None, 0.0, 0.0005, 0.002, 0.01)
+_DELAYS: Final = (0.0, 0.0, 0.0002, 0.0005, 0.001, 0.002)
+_LINES: Final = 16
 LEASES: Final = 2
 """How many leases the taker has at most at a time."""
 
@@ -38,6 +58,17 @@ class Ask(NamedTuple):
     timeout: float | None = None
     token: bool = False
     raises: bool = False
+
+
+class Kill(NamedTuple):
+    """A death: whose, after how many of its lines, and how many seconds later.
+
+    An odd line is that of a call, an even one that of a return.
+    """
+
+    victim: str
+    lines: int
+    delay: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,20 +86,35 @@ class Workload:
         """Return what the history's setting says about its source."""
         return f"{self.storage} storage, seed {self.seed}"
 
+    def setting(self) -> Setting:
+        """Return the buffer that the history belongs to."""
+        return Setting(capacity=self.capacity, uses=self.uses, order=self.order, source=self.line())
+
+    def kills(self) -> list[Kill]:
+        """Return who is killed, if the actors are processes: one or two of them."""
+        choice = self.choices(KILLER)
+        victims = choice.sample(VICTIMS, choice.choice((1, 1, 2)))
+        return [
+            Kill(
+                victim, choice.randint(1, _LINES) | choice.choice((0, 1, 1)), choice.choice(_DELAYS)
+            )
+            for victim in victims
+        ]
+
     def choices(self, actor: str) -> random.Random:
         """Return the source of an actor's choices."""
         return random.Random(f"{self.seed} {actor}")
 
 
-def workload(seed: int) -> Workload:
-    """Return the run with that number."""
+def workload(seed: int, target: Target = Target.LOCAL) -> Workload:
+    """Return the run of a target with that number."""
     choice = random.Random(seed)
     return Workload(
         seed=seed,
         capacity=choice.randint(2, 6),
         uses=choice.randint(1, 3),
         order=choice.choice(("fifo", "random")),
-        storage=choice.choice(STORAGES),
+        storage=choice.choice(SCOPES[target].storages),
     )
 
 
