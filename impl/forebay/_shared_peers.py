@@ -86,8 +86,8 @@ class SharedPeers:
         return self._row
 
     def anybody_dead(self) -> bool:
-        """Tell whether a participant has died that nobody has reclaimed; whoever asks must wait."""
-        return bool(self._participants.dead())
+        """Tell whether somebody has died who has something, and nobody has reclaimed it yet."""
+        return any(map(self._has_something, self._participants.dead()))
 
     def due(self) -> bool:
         """Tell whether it is time to look for the dead."""
@@ -143,8 +143,7 @@ class SharedPeers:
         tickets = ledger.queue.rows_of(participant)
         batches = ledger.batches.rows_of(participant)
         counted = layout.counted_base + participant
-        has_something = tickets or batches or any(ledger.attendance.of(participant))
-        if has_something and not cells[counted]:
+        if self._has_something(participant) and not cells[counted]:
             recoveries = cells[at.RECOVERIES] + 1
             layout.commit([(cells, at.RECOVERIES, recoveries), (cells, counted, 1)])
         for row in tickets:
@@ -163,6 +162,15 @@ class SharedPeers:
         place = layout.participant_base + self._participants.place(participant)
         gone = ledger.attendance.remove(participant)
         layout.commit([*gone, (cells, counted, 0), (cells, place, 0)])
+
+    def _has_something(self, participant: int) -> bool:
+        """Tell whether a participant has a ticket, a batch, an observer or a producer."""
+        ledger = self._ledger
+        return bool(
+            ledger.queue.rows_of(participant)
+            or ledger.batches.rows_of(participant)
+            or any(ledger.attendance.of(participant))
+        )
 
     def _now(self) -> int:
         return int(self._monitor().clock() * 1e9)

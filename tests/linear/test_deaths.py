@@ -219,7 +219,7 @@ def test_a_dead_head_is_in_the_way_until_somebody_looks() -> None:
 
 
 @pytest.mark.parametrize("looked", [False, True])
-def test_one_who_had_nothing_hides_a_mutual_wait_until_somebody_looks(looked: bool) -> None:
+def test_one_who_had_nothing_hides_no_mutual_wait(looked: bool) -> None:
     script = Script(3)
     script.end(script.begin_read("c1", 1, waits="not at all"), "timeout")
     script.write("p1", 1, 2)
@@ -232,7 +232,7 @@ def test_one_who_had_nothing_hides_a_mutual_wait_until_somebody_looks(looked: bo
     script.end(read, "timeout")
     script.at_once("o1", "empty")
     script.end(write)
-    assert holds(script.history()) is not looked
+    assert not holds(script.history())
     assert holds(edited(script.history(), read, ended="mutual wait"))
 
 

@@ -34,9 +34,8 @@ and what it held is returned. So, of the call in which it was killed:
 - a call that waited is gone, and those behind it go on only then.
 
 Everything that returned before counts as for the living. `recover`, a look for the dead, returns
-when all of them are recovered, so what comes behind it finds all that has come back. The
-specification leaves out a death that leaves nothing; here such a one is dead too until somebody has
-looked, for the library cannot tell before, and takes no mutual wait for one as long.
+when all of them are recovered, so what comes behind it finds all that has come back. A death that
+leaves nothing is no step: it is nothing to anybody.
 
 An operation that never returned, though nobody was killed, may take any of its steps or none, and
 what it has may be given back at any later point. Histories from elsewhere may say so of what has
@@ -62,7 +61,15 @@ from forebay_spec.effects import (
     without_ticket,
 )
 from forebay_spec.kernel import Closing, Phase, Verdict, batch_rows, close_to
-from forebay_spec.state import State, Ticket, filling_of, initial, sampleable, ticket_of
+from forebay_spec.state import (
+    State,
+    Ticket,
+    filling_of,
+    has_something,
+    initial,
+    sampleable,
+    ticket_of,
+)
 from forebay_spec.verdicts import head_of, verdict
 
 from forebay_models.linear.calls import (
@@ -314,10 +321,13 @@ class Model:
             yield self._over(config, op, (Label("Close", (op.mode,)),), closed)
         elif op.kind == "kill":
             if self._has_answers(config, op.victim):
-                label = Label("Kill", (op.victim,))
-                dying = state._replace(dead=state.dead | {op.victim})
                 killed = config._replace(gone=config.gone | {op.victim})
-                yield self._over(killed, op, (label,), dying)
+                if has_something(state, op.victim):
+                    label = Label("Kill", (op.victim,))
+                    dying = state._replace(dead=state.dead | {op.victim})
+                    yield self._over(killed, op, (label,), dying)
+                else:
+                    yield self._over(killed, op, (), state)
         elif op.kind == "recover":
             if op.loose or not state.dead:
                 yield self._over(config, op, (), state)
