@@ -139,11 +139,9 @@ class Actions:
 
     def close(self, mode: Closing, failure: BaseException | None = None) -> None:
         """Close: to draining or stopped; with a failure, all calls raise it from now on."""
+        keep = None if failure is None else self.peers.note(failure)
         with self.section:
-            noted = 0
-            if failure is not None and self.failure is None:
-                noted = self.peers.note(failure)
-            self.ledger.close(mode, noted)
+            self.ledger.close(mode, keep() if keep is not None else 0)
             others = self.anybody_waits()
         self.hand_on(others)
 
@@ -175,7 +173,10 @@ class Actions:
         """Tell whether a call would be served at once, and count the question."""
         with self.section:
             self.ledger.count(at.ADVISORY_CALLS)
-            return self.rules.at_once(call) is Verdict.SERVE
+            if self.rules.at_once(call) is Verdict.SERVE:
+                return True
+            recovered = self.peers.due() and self.peers.recover()
+            return recovered and self.rules.at_once(call) is Verdict.SERVE
 
     def watch(self, call: Call) -> Verdict:
         """Look on without a ticket; the call counts as an observer from now on."""
@@ -257,11 +258,10 @@ class Actions:
 
     def _serve(self, call: Call) -> None:
         """Admit a writer, or let a reader draw."""
+        self._check_held(call)
         if call.kind is Kind.WRITE:
-            self._check_held(call.n)
             self.ledger.admit(call)
         else:
-            self._check_held(min(call.n, self.ledger.sampleable))
             self.ledger.draw(call)
 
     def _deliver(self, call: Call) -> None:
@@ -293,11 +293,12 @@ class Actions:
         if full() and (not self.peers.recover() or full()):
             raise calls_limit(ledger)
 
-    def _check_held(self, rows: int) -> None:
-        """Make sure that the pool takes a batch of `rows`."""
+    def _check_held(self, call: Call) -> None:
+        """Make sure that the pool takes the batch that a call gets."""
         ledger, limit = self.ledger, self.ledger.layout.held
 
         def full() -> bool:
+            rows = call.n if call.kind is Kind.WRITE else min(call.n, ledger.sampleable)
             top = ledger.cells[at.POOL_TOP] + rows
             return top > limit and ledger.batches.used() + rows > limit
 

@@ -98,6 +98,7 @@ class BufferBase(OneProcess):
         if limits is not None and not isinstance(limits, Limits):
             raise TypeError(f"limits must be a Limits or None, got {limits!r}")
         dim_extend = whole_number("dim_extend", dim_extend, 0)
+        self._transforms = Transforms(transform, write_transform)
         limits = limits or Limits()
         key = (words[0], words[1])
         if getattr(storage, "shared", False):
@@ -119,7 +120,6 @@ class BufferBase(OneProcess):
         self._batch_size = batch_size
         self._sampling = Sampling(order, uses)
         self._dim_extend = dim_extend
-        self._transforms = Transforms(transform, write_transform)
 
     def __len__(self) -> int:
         """Return how many records can be sampled."""

@@ -81,6 +81,7 @@ class Core(Actions):
             self.monitor.point("admitted")
             copy(call.slots)
             self.monitor.point("copied")
+            self._demand_own(call)
         except BaseException:
             self.settle(call)
             raise
@@ -105,6 +106,7 @@ class Core(Actions):
             self._await(call, "asking")
             self.monitor.point("drawn")
             batch = gather(call.slots)
+            self._demand_own(call)
             self.ready(call)
             self.monitor.point("gathered")
         except BaseException:
@@ -183,6 +185,8 @@ class Core(Actions):
         those that sleep are woken.
         """
         if inside_action():
+            if self.peers.shared:  # others see it even if this process ends right here
+                self.ledger.ask_to_close(mode)
             self._closings.append((mode, failure))
             self._reclaim_soon()
         else:
@@ -241,6 +245,7 @@ class Core(Actions):
         """Bring a call from its arrival to where it is served, or raise."""
         self.ledger.trace.relieve()
         self.monitor.point(label)
+        self._demand_own(call)
         seen = self.monitor.sequence()
         self.reclaim()
         self._poll(call)
@@ -297,6 +302,13 @@ class Core(Actions):
         if call.warned or self._stall_warning is None:
             return None
         return call.since + self._stall_warning
+
+    def _demand_own(self, call: Call) -> None:
+        """Raise in a process that was forked in the middle of a call, which is its parent's."""
+        if call.life != self.peers.life:
+            raise RuntimeError(
+                "this process was forked in the middle of a call, which belongs to its parent"
+            )
 
     def _poll(self, call: Call) -> None:
         """Look at the call's foreign event; outside the section, since it is foreign code."""

@@ -7,49 +7,44 @@ import os
 import pickle
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
-
-Bytes = npt.NDArray[np.uint8]
-
 FAILURE_BYTES: Final = 8192
 """Room for the cause of a failure."""
 
 _WORDS: Final = 2048
 
 
-def write_failure(area: Bytes, error: BaseException) -> int:
-    """Write an exception down and return how many bytes that took, at least 1."""
-    note = (_words(error).encode(errors="backslashreplace")[:_WORDS], b"")
+def failure_bytes(error: BaseException, room: int) -> bytes:
+    """Return an exception written down, in at most so many bytes; foreign code runs here."""
+    said = f"{words_of(error)} (in process {os.getpid()})"
+    words = said.encode(errors="backslashreplace")[:_WORDS]
+    pickled = b""
     try:
         pickled = pickle.dumps(error)
-        if isinstance(pickle.loads(pickled), BaseException):
-            note = (note[0], pickled)
-    except Exception:
-        pass
-    data = pickle.dumps(note)
-    if len(data) > len(area):
-        data = pickle.dumps((note[0], b""))
-    area[: len(data)] = np.frombuffer(data, np.uint8)
-    return len(data)
+        if not isinstance(pickle.loads(pickled), BaseException):
+            pickled = b""
+    except (Exception, SystemExit):
+        pickled = b""
+    data = pickle.dumps((words, pickled))
+    return data if len(data) <= room else pickle.dumps((words, b""))
 
 
-def _words(error: BaseException) -> str:
+def words_of(error: BaseException) -> str:
+    """Return the kind of an exception and what it says."""
     try:
         said = str(error)
-    except Exception:
+    except (Exception, SystemExit):
         said = "an exception that cannot say what it is"
-    return f"{type(error).__name__}: {said} (in process {os.getpid()})"
+    return f"{type(error).__name__}: {said}"
 
 
-def read_failure(area: Bytes, length: int) -> BaseException:
+def read_failure(data: bytes) -> BaseException:
     """Return the exception that was written down, or a RuntimeError with its words."""
-    words, pickled = pickle.loads(area[:length].tobytes())
+    words, pickled = pickle.loads(data)
     if pickled:
         try:
-            error: BaseException = pickle.loads(pickled)
-        except Exception:  # its class may be one that only the other process knows
-            pass
-        else:
+            error = pickle.loads(pickled)
+        except (Exception, SystemExit):  # its class may be one that only the other process knows
+            error = None
+        if isinstance(error, BaseException):
             return error
     return RuntimeError(words.decode(errors="replace"))

@@ -77,6 +77,8 @@ REGISTERED: Final = next(_scalars)
 LOST_PRODUCERS: Final = next(_scalars)
 FAILURE: Final = next(_scalars)
 LAST_LOOK: Final = next(_scalars)
+ASKED_TO_DRAIN: Final = next(_scalars)
+ASKED_TO_STOP: Final = next(_scalars)
 JOURNALED: Final = next(_scalars)
 
 SCALARS: Final = 64

@@ -96,8 +96,13 @@ class Ledger:
 
     @property
     def closing(self) -> Closing:
-        """How far the buffer is closed."""
-        return CLOSINGS[self.cells[at.CLOSING]]
+        """How far the buffer is closed, or was asked to close by one who could not enter."""
+        cells = self.cells
+        if cells[at.ASKED_TO_STOP]:
+            return Closing.STOPPED
+        if cells[at.ASKED_TO_DRAIN]:
+            return close_to(CLOSINGS[cells[at.CLOSING]], Closing.DRAINING)
+        return CLOSINGS[cells[at.CLOSING]]
 
     @property
     def closing_for_readers(self) -> Closing:
@@ -321,6 +326,10 @@ class Ledger:
         closing = close_to(self.closing, mode)
         noted = [(self.cells, at.FAILURE, failure)] if failure else []
         self._commit([(self.cells, at.CLOSING, closing), *noted, *self.trace.closes(mode)])
+
+    def ask_to_close(self, mode: Closing) -> None:
+        """Close by one plain store, which needs no critical section; not written into a trace."""
+        self.cells[at.ASKED_TO_STOP if mode is Closing.STOPPED else at.ASKED_TO_DRAIN] = 1
 
     def flagged(self, token: int) -> bool:
         """Tell whether a token's flag is set: never for `NO_TOKEN`, always for `STOPPED`."""

@@ -13,6 +13,7 @@ from forebay._errors import (
     SampleTimeout,
     ShutDown,
 )
+from forebay._failure import words_of
 from forebay._ledger import Ledger
 from forebay._tickets import Kind
 
@@ -69,7 +70,7 @@ def _records(n: int) -> str:
 
 def _shut_down(call: Call, ledger: Ledger, failure: BaseException | None) -> Exception:
     if failure is not None:
-        failed = PeerLost(f"the buffer has failed: {failure!r}")
+        failed = PeerLost(f"the buffer has failed: {words_of(failure)}")
         failed.__cause__ = failure
         return failed
     if call.kind is Kind.WRITE:

@@ -4,6 +4,7 @@ A buffer of one process has no peers: nobody can die and leave something behind.
 of a shared buffer are in `_shared_peers`.
 """
 
+from collections.abc import Callable
 from typing import Protocol
 
 
@@ -39,8 +40,12 @@ class Peers(Protocol):
     def recover(self) -> bool:
         """Recover: reclaim what the dead have left, inside the section; False if nobody is dead."""
 
-    def note(self, error: BaseException) -> int:
-        """Keep the cause of a failure, inside the section; returns its length in bytes, or 0."""
+    def note(self, error: BaseException) -> Callable[[], int]:
+        """Return what keeps an error as the cause of a failure, unless there is one already.
+
+        It is called inside the section, where no foreign code may run, and returns how many bytes
+        of shared memory it took, or 0.
+        """
 
     def failure(self) -> BaseException | None:
         """Return the cause of a failure, if there is one."""
@@ -73,9 +78,13 @@ class NoPeers:
     def recover(self) -> bool:
         return False
 
-    def note(self, error: BaseException) -> int:
-        self._failure = error
-        return 0
+    def note(self, error: BaseException) -> Callable[[], int]:
+        def keep() -> int:
+            if self._failure is None:
+                self._failure = error
+            return 0
+
+        return keep
 
     def failure(self) -> BaseException | None:
         return self._failure

@@ -12,10 +12,13 @@ from collections.abc import Callable
 from typing import Final
 from weakref import WeakSet
 
+import numpy as np
+import numpy.typing as npt
+
 from forebay import _layout as at
 from forebay._calls import Call
 from forebay._errors import LimitReached
-from forebay._failure import Bytes, read_failure, write_failure
+from forebay._failure import failure_bytes, read_failure
 from forebay._journal import Journal
 from forebay._layout import NONE
 from forebay._ledger import Ledger
@@ -46,7 +49,7 @@ class SharedPeers:
         ledger: Ledger,
         journal: Journal,
         participants: Participants,
-        area: Bytes,
+        area: npt.NDArray[np.uint8],
         monitor: Callable[[], Monitor],
     ) -> None:
         self.life = 0
@@ -112,14 +115,22 @@ class SharedPeers:
             self._ledger.count(at.RECOVERIES)
         self._monitor().wake()
 
-    def note(self, error: BaseException) -> int:
-        """Write the cause of a failure into shared memory and return its length in bytes."""
-        return write_failure(self._area, error)
+    def note(self, error: BaseException) -> Callable[[], int]:
+        """Return what writes the cause of a failure into shared memory; see `Peers.note`."""
+        data = failure_bytes(error, len(self._area))
+
+        def keep() -> int:
+            if self._ledger.cells[at.FAILURE]:
+                return 0
+            self._area[: len(data)] = np.frombuffer(data, np.uint8)
+            return len(data)
+
+        return keep
 
     def failure(self) -> BaseException | None:
         """Return the cause of a failure, if there is one."""
         length = self._ledger.cells[at.FAILURE]
-        return read_failure(self._area, length) if length else None
+        return read_failure(self._area[:length].tobytes()) if length else None
 
     def elsewhere(self, actor: int) -> int | None:
         """Return the number of the process of an actor that is not of this process, else None."""
