@@ -153,6 +153,8 @@ class AgeOrder:
         width = rows
         if length > cells[SAMPLEABLE] - cells[BACK_COUNT]:
             while tally(self._valid(width)) < rows:
+                if width >= length:
+                    raise RuntimeError("the ledger contradicts itself: records have no age")
                 width = min(2 * width, length)
             if width > rows or not self._valid(rows).all():
                 self._squeeze(width)

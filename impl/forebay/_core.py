@@ -67,6 +67,7 @@ class Core(Actions):
         self._stall_warning = stall_warning
         self._orphans: deque[Call] = deque()
         self._closings: deque[tuple[Closing, BaseException | None]] = deque()
+        self._deserters: deque[tuple[list[int], int, bool]] = deque()
         self._task_actors = itertools.count(-1, -1)
 
     def fill(self, call: Call, copy: Callable[[Ints], None]) -> None:
@@ -208,10 +209,22 @@ class Core(Actions):
         self._orphans.append(call)
         self._reclaim_soon()
 
+    def desert(self, places: list[int], life: int, failed: bool) -> None:
+        """Leave a registered producer that is gone to whoever comes next; for finalisers."""
+        self._deserters.append((places, life, failed))
+        self._reclaim_soon()
+
     def reclaim(self) -> None:
         """Do what finalisers and signal handlers have left to be done."""
-        if not (self._orphans or self._closings) or inside_action():
+        if not (self._orphans or self._closings or self._deserters) or inside_action():
             return
+        while self._deserters:
+            with suppress(IndexError, ValueError):
+                deserter = self._deserters[0]
+                places, life, failed = deserter
+                if life == self.peers.life:  # else it was this process's parent's
+                    self.unregister_producer(places, failed)
+                self._deserters.remove(deserter)
         while self._orphans:
             with suppress(IndexError, ValueError):
                 call = self._orphans[0]

@@ -80,9 +80,11 @@ LAST_LOOK: Final = next(_scalars)
 ASKED_TO_DRAIN: Final = next(_scalars)
 ASKED_TO_STOP: Final = next(_scalars)
 JOURNALED: Final = next(_scalars)
+REPAIRING: Final = next(_scalars)
+UNCLAIMED: Final = next(_scalars)
 
 SCALARS: Final = 64
-PARTICIPANT_FIELDS: Final = 2
+PARTICIPANT_FIELDS: Final = 3
 TICKET_FIELDS: Final = 8
 BATCH_FIELDS: Final = 7
 NONE: Final = -1

@@ -98,17 +98,7 @@ class Ledger:
     def closing(self) -> Closing:
         """How far the buffer is closed, or was asked to close by one who could not enter."""
         cells = self.cells
-        if cells[at.ASKED_TO_STOP]:
-            return Closing.STOPPED
-        if cells[at.ASKED_TO_DRAIN]:
-            return close_to(CLOSINGS[cells[at.CLOSING]], Closing.DRAINING)
-        return CLOSINGS[cells[at.CLOSING]]
-
-    @property
-    def closing_for_readers(self) -> Closing:
-        """How far the buffer is closed to readers: draining, too, when all producers are gone."""
-        closing = self.closing
-        return close_to(closing, Closing.DRAINING) if self.attendance.deserted() else closing
+        return CLOSINGS[max(cells[at.CLOSING], cells[at.ASKED_TO_DRAIN], cells[at.ASKED_TO_STOP])]
 
     @property
     def sampleable(self) -> int:
@@ -319,17 +309,15 @@ class Ledger:
     def close(self, mode: Closing, failure: int = 0) -> None:
         """Close: closing moves on to `mode`, unless it is there or further.
 
-        Args:
-            mode: how far.
-            failure: how long the note of a failure is that comes with it, in bytes.
+        `failure` is how long the note of a failure is that comes with it, in bytes.
         """
         closing = close_to(self.closing, mode)
         noted = [(self.cells, at.FAILURE, failure)] if failure else []
         self._commit([(self.cells, at.CLOSING, closing), *noted, *self.trace.closes(mode)])
 
     def ask_to_close(self, mode: Closing) -> None:
-        """Close by one plain store, which needs no critical section; not written into a trace."""
-        self.cells[at.ASKED_TO_STOP if mode is Closing.STOPPED else at.ASKED_TO_DRAIN] = 1
+        """Close by one plain store, which needs no critical section; in no trace."""
+        self.cells[at.ASKED_TO_STOP if mode is Closing.STOPPED else at.ASKED_TO_DRAIN] = mode
 
     def flagged(self, token: int) -> bool:
         """Tell whether a token's flag is set: never for `NO_TOKEN`, always for `STOPPED`."""
@@ -397,11 +385,13 @@ class Ledger:
 
     def _freeing(self, slots: Ints) -> list[Store]:
         """Return the stores that make slots free, behind the other used ones."""
-        if not len(slots):
-            return []
-        return [
-            (self.phase, slots, FREE),
-            (self.uses, slots, 0),
-            (self.stamp, slots, 0),
-            *self.free.append(slots),
-        ]
+        return (
+            []
+            if not len(slots)
+            else [
+                (self.phase, slots, FREE),
+                (self.uses, slots, 0),
+                (self.stamp, slots, 0),
+                *self.free.append(slots),
+            ]
+        )

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from functools import cache, partial
+from itertools import starmap
 from typing import Final
 
 MUTEX_BYTES: Final = 64
@@ -45,6 +46,36 @@ class Moment(ctypes.Structure):
         """Return a point in time or a duration, in seconds, as the C library takes it."""
         whole = int(seconds)
         return cls(whole, min(int((seconds - whole) * 1e9), 999_999_999))
+
+
+class Owned(list[int]):
+    """What a call of C has given; it is given back when nobody has this object any more.
+
+    The call and the note of what it gave are one step of C: no signal handler of Python comes
+    between them, so what it raises loses nothing. At the end of a process the system takes all
+    back.
+
+    Args:
+        give_back: undoes the call.
+    """
+
+    def __init__(self, give_back: Callable[[int], object]) -> None:
+        super().__init__()
+        self.give_back = give_back
+
+    def take(self, call: Callable[..., int], *arguments: object) -> int:
+        """Make a call, and own what it gives."""
+        self.extend(starmap(call, [arguments]))
+        return self[-1]
+
+    def close(self) -> None:
+        """Give all back now."""
+        while self:
+            self.give_back(self.pop())
+
+    def __del__(self, exiting: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not exiting():
+            self.close()
 
 
 def demand_linux() -> None:
@@ -88,17 +119,30 @@ def _typed(library: ctypes.PyDLL | ctypes.CDLL) -> ctypes.PyDLL:
     return library  # type: ignore[return-value]  # both kinds are called in the same way
 
 
-def map_shared(descriptor: int, nbytes: int) -> int:
-    """Map a file's first bytes into memory, shared, and return their address."""
-    address = quick().mmap(None, nbytes, _PROT_READ_WRITE, _MAP_SHARED, descriptor, 0)
-    if address is None or address == ctypes.c_void_p(-1).value:
+def map_shared(descriptor: int, nbytes: int) -> Owned:
+    """Map a file's first bytes into memory, shared; what is owned is their address."""
+    mapping = Owned(partial(_unmap, quick().munmap, nbytes))
+    arguments = nbytes, _PROT_READ_WRITE, _MAP_SHARED, descriptor, 0
+    if mapping.take(quick().mmap, None, *arguments) == ctypes.c_void_p(-1).value:
+        mapping.clear()
         raise _failure("mapping shared memory")
-    return int(address)
+    return mapping
 
 
-def unmapping(address: int, nbytes: int) -> Callable[[], int]:
-    """Return a call that undoes `map_shared`; one step of C, as it may run anywhere."""
-    return partial(quick().munmap, address, nbytes)
+def _unmap(munmap: Callable[[int, int], int], nbytes: int, address: int) -> None:
+    munmap(address, nbytes)
+
+
+def make_semaphore(address: int, value: int) -> None:
+    """Make a semaphore in shared memory, which takes 32 bytes."""
+    if quick().sem_init(ctypes.c_void_p(address), 1, value) != 0:
+        raise _failure("making a semaphore")
+
+
+def try_acquire(address: int) -> bool:
+    """Take one from a semaphore unless it is at 0; say whether that was done. Never blocks."""
+    taken: bool = quick().sem_trywait(ctypes.c_void_p(address)) == 0
+    return taken
 
 
 def make_mutex(address: int) -> None:

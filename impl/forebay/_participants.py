@@ -1,8 +1,9 @@
 """Who takes part: one row of shared memory for each process, by which its death is noticed.
 
 A number of a process is used again after its death, so a row also has the time at which the process
-started; a process is alive if there is one with this number and this start. Nothing else is asked
-of it, and no process has to do anything in order to be found dead.
+started, and where its stack begins, which differs once it has replaced its program; a process is
+alive if there is one with this number and these two. Nothing else is asked of it, and no process
+has to do anything in order to be found dead. Where it cannot be told, it is taken to be alive.
 
 The table changes inside the critical section only. A row counts as taken from the store of its
 process number on, which comes last, and is free from the store of 0 on: a death in between leaves
@@ -11,12 +12,12 @@ no row half made.
 
 import os
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from forebay._errors import LimitReached
 from forebay._layout import PARTICIPANT_FIELDS
 
-_PROCESS, _START = range(PARTICIPANT_FIELDS)
+_PROCESS, _START, _STACK = range(PARTICIPANT_FIELDS)
 _GONE: Final = "ZX"
 """States of a process that has ended and waits for its parent to ask how."""
 _EXITING: Final = 0x4
@@ -25,22 +26,38 @@ _EXITING: Final = 0x4
 A process that is killed gives up its mutexes in this state, before it counts as ended."""
 
 
-def start_of(process: int) -> int | None:
-    """Return when a living process started, in clock ticks since the machine did, or None.
+class Identity(NamedTuple):
+    """What tells a process from others that had its number, and from its earlier programs.
+
+    Attributes:
+        start: when it started, in clock ticks since the machine did.
+        stack: where its stack begins, or 0 where that is not to be seen: it may be another user's,
+            or its first thread may have ended.
+    """
+
+    start: int
+    stack: int
+
+
+def identity_of(process: int) -> Identity | None:
+    """Return what tells a living process from others, or None if it has ended.
 
     A process whose first thread has ended is alive while it has others.
+
+    Raises:
+        OSError: it cannot be told, as at the limit of open files.
     """
     try:
         text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, ProcessLookupError):
         return None
     # The second field is a name in parentheses, which may hold anything. Counted from the third:
-    # the state is field 0, the flags 6, the number of threads 17, the start 19.
+    # the state is field 0, the flags 6, the number of threads 17, the start 19, the stack 25.
     values = text.rpartition(")")[2].split()
     gone = values[0] in _GONE or int(values[6]) & _EXITING
     if gone and int(values[17]) <= 1:
         return None
-    return int(values[19])
+    return Identity(int(values[19]), int(values[25]))
 
 
 class Participants:
@@ -58,7 +75,7 @@ class Participants:
         """Return the row of this process, if it has one; a forked child does not at first."""
         process = os.getpid()
         rows = (row for row in range(self.limit) if self.process(row) == process)
-        return next((row for row in rows if self.living(row)), None)
+        return next((row for row in rows if self._same(row, identity_of(process))), None)
 
     def register(self) -> int:
         """Take a row for this process and return its number; inside the critical section.
@@ -72,14 +89,16 @@ class Participants:
         for row in range(self.limit):
             if self.process(row) == 0:
                 process = os.getpid()
-                start = start_of(process)
-                assert start is not None, "a running process has a start"
-                self._cells[PARTICIPANT_FIELDS * row + _START] = start
+                identity = identity_of(process)
+                assert identity is not None, "a running process has not ended"
+                self._cells[PARTICIPANT_FIELDS * row + _START] = identity.start
+                self._cells[PARTICIPANT_FIELDS * row + _STACK] = identity.stack
                 self._cells[self.place(row)] = process
                 return row
         raise LimitReached(
-            f"{self.limit} processes use this buffer, which is the limit; construct the buffer "
-            f"with limits=Limits(participants=...) to raise it"
+            f"{self.limit} {'process uses' if self.limit == 1 else 'processes use'} this buffer, "
+            f"which is the limit; construct the buffer with limits=Limits(participants=...) to "
+            f"raise it"
         )
 
     def leave(self, row: int) -> None:
@@ -95,11 +114,25 @@ class Participants:
         return self._cells[self.place(row)]
 
     def living(self, row: int) -> bool:
-        """Tell whether a row is taken and the process that took it is alive."""
+        """Tell whether a row is taken and the process that took it is alive, as far as is known.
+
+        Giving back what a living process has would be worse than finding a dead one later.
+        """
         process = self.process(row)
-        return process != 0 and start_of(process) == self._cells[PARTICIPANT_FIELDS * row + _START]
+        try:
+            return process != 0 and self._same(row, identity_of(process))
+        except OSError:
+            return True
 
     def dead(self) -> list[int]:
         """Return the rows that are taken by processes which have died."""
         taken = [row for row in range(self.limit) if self.process(row) != 0]
         return [row for row in taken if not self.living(row)]
+
+    def _same(self, row: int, found: Identity | None) -> bool:
+        """Tell whether the process that is found under a row's number is the one that took it."""
+        first = PARTICIPANT_FIELDS * row
+        start, stack = self._cells[first + _START], self._cells[first + _STACK]
+        if found is None or found.start != start:
+            return False
+        return found.stack == stack or 0 in (found.stack, stack)

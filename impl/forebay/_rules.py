@@ -9,7 +9,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from forebay_spec.kernel import (
+    Closing,
     Verdict,
+    close_to,
     mutual_wait,
     never_fits,
     reader_verdict,
@@ -62,7 +64,7 @@ class Rules:
         """Decide about an observer, who looks for what a reader at the head would find."""
         ledger = self._ledger
         return reader_verdict(
-            ledger.closing_for_readers,
+            self._closing_for_readers(),
             self.is_flagged(call),
             True,
             call.m,
@@ -147,6 +149,12 @@ class Rules:
         gives_way = writer_gives_way(n, m, writer_number, reader_number)
         return Mutual(writer_number if gives_way else reader_number, n, m)
 
+    def _closing_for_readers(self) -> Closing:
+        """Return how far the buffer is closed: to readers, draining too once producers are gone."""
+        ledger = self._ledger
+        deserted = ledger.attendance.deserted()
+        return close_to(ledger.closing, Closing.DRAINING) if deserted else ledger.closing
+
     def _number(self, call: Call) -> int:
         """Return a call's ticket number, or the one that it would get now."""
         row = call.places[TICKET]
@@ -168,7 +176,7 @@ class Rules:
                 expired,
             )
         return reader_verdict(
-            ledger.closing_for_readers,
+            self._closing_for_readers(),
             self.is_flagged(call),
             self.is_head(call),
             call.m,

@@ -19,7 +19,8 @@ How a block travels:
 import os
 import weakref
 from collections.abc import Callable
-from ctypes import addressof, c_ubyte
+from ctypes import c_ubyte
+from functools import partial
 from math import prod
 from multiprocessing import context, reduction
 from typing import Any, Final, TypeVar
@@ -59,32 +60,37 @@ class SharedBlock:
         self._hold(_reserve(nbytes))
 
     @classmethod
-    def _adopt(cls, descriptor: int) -> "SharedBlock":
+    def _adopt(cls, opened: native.Owned) -> "SharedBlock":
         """Return the block of a descriptor, which is this function's from now on."""
-        known = _known.get(_identity(os.fstat(descriptor)))
+        known = _known.get(_identity(os.fstat(opened[0])))
         if known is not None:
-            os.close(descriptor)
+            opened.close()
             return known
         block = cls.__new__(cls)
-        block._hold(descriptor)
+        block._hold(opened)
         return block
 
-    def _hold(self, descriptor: int) -> None:
-        self._close = weakref.finalize(self, os.close, descriptor)
-        self._close.atexit = False
-        self._descriptor = descriptor
-        self._identity = _identity(os.fstat(descriptor))
+    def _hold(self, opened: native.Owned) -> None:
+        self._opened = opened
+        self._descriptor = opened[0]
+        self._identity = _identity(os.fstat(self._descriptor))
+        opened.give_back = partial(_close_if_of, self._identity)
         self.nbytes = self._identity[2]
-        self._memory: Any = _mapping(descriptor, self.nbytes)
+        self._memory: Any = _mapping(self._descriptor, self.nbytes)
         _known[self._identity] = self
+
+    @property
+    def identity(self) -> Identity:
+        """What all blocks of the same memory have in common, and no others at the same time."""
+        return self._identity
 
     def array(
         self, dtype: type[Number] | np.dtype[Number], shape: tuple[int, ...], offset: int
     ) -> npt.NDArray[Number]:
         """Return an array of this dtype and shape that lies `offset` bytes from the start."""
         kind = np.dtype(dtype)
-        self._check(offset, prod(shape) * kind.itemsize)
-        return np.ndarray(shape, kind, buffer=self._memory, offset=offset)
+        memory = self._checked(offset, prod(shape) * kind.itemsize)
+        return np.ndarray(shape, kind, buffer=memory, offset=offset)
 
     def cells(self, code: str, count: int, offset: int) -> memoryview:
         """Return `count` numbers of a format of the module `struct`, read as Python's own.
@@ -92,21 +98,20 @@ class SharedBlock:
         One cell of up to 8 bytes is read or stored as one access to memory.
         """
         size = count * np.dtype(code).itemsize
-        self._check(offset, size)
-        return memoryview(self._memory).cast("B")[offset : offset + size].cast(code)  # type: ignore[call-overload, no-any-return]  # any format may be named
+        memory = memoryview(self._checked(offset, size))
+        return memory[offset : offset + size].cast(code)  # type: ignore[call-overload, no-any-return]  # any format may be named
 
     def address(self, offset: int) -> int:
         """Return where a byte is in this process; it stays there while any view lives."""
-        self._check(offset, 1)
-        return addressof(self._memory) + offset
+        return int(self._checked(offset, 1).ctypes.data) + offset
 
     def close(self) -> None:
         """Give up the descriptor now; the memory stays mapped while views of it live."""
         _known.pop(self._identity, None)
         self._memory = None
-        self._close()
+        self._opened.close()
 
-    def _check(self, offset: int, size: int) -> None:
+    def _checked(self, offset: int, size: int) -> Any:
         if self._memory is None:
             raise ValueError("this block of shared memory is closed")
         if offset % ALIGNMENT:
@@ -115,10 +120,17 @@ class SharedBlock:
             raise ValueError(
                 f"{size} bytes from {offset} on are not within a block of {self.nbytes}"
             )
+        return self._memory
 
     def __reduce__(self) -> tuple[Callable[..., "SharedBlock"], tuple[object, ...]]:
         if self._memory is None:
             raise ValueError("this block of shared memory is closed")
+        if not _is_of(self._identity, self._descriptor):
+            raise RuntimeError(
+                "this process has closed the descriptor of its shared buffer, as programs do that "
+                "become daemons, so the buffer cannot go from here to other processes; keep the "
+                "descriptors of /memfd:forebay open, or hand the buffer on before they are closed"
+            )
         starting: Any = context.get_spawning_popen()
         # A descriptor can travel to a new process once; a second handle finds it like any other.
         if starting is not None and self._descriptor not in getattr(starting, "_fds", ()):
@@ -130,41 +142,60 @@ _known: "weakref.WeakValueDictionary[Identity, SharedBlock]" = weakref.WeakValue
 """The blocks of this process that are not closed."""
 
 
-def _reserve(nbytes: int) -> int:
+def _reserve(nbytes: int) -> native.Owned:
     """Return the descriptor of so much fresh memory, all of it reserved."""
     import fcntl
 
-    descriptor = os.memfd_create("forebay", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    opened = native.Owned(os.close)
+    flags = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
+    descriptor = opened.take(os.memfd_create, "forebay", flags)
     try:
         os.posix_fallocate(descriptor, 0, nbytes)
         seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
         fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
     except OSError as error:
-        os.close(descriptor)
+        opened.close()
         raise MemoryError(f"reserving {nbytes} bytes of shared memory failed: {error}") from error
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
+    return opened
 
 
-def _mapping(descriptor: int, nbytes: int) -> Any:
-    """Return the mapped memory as a buffer that is unmapped when nobody has a view of it."""
-    start = native.map_shared(descriptor, nbytes)
-    memory = (c_ubyte * nbytes).from_address(start)
-    weakref.finalize(memory, native.unmapping(start, nbytes)).atexit = False
-    return memory
+def _mapping(descriptor: int, nbytes: int) -> npt.NDArray[np.uint8]:
+    """Return the mapped memory, which is unmapped when nobody has a view of it.
+
+    All views are of an array of numpy: what that keeps is not seen by the collector of cycles, so
+    the memory is not unmapped before other finalizers of the same cycle, which may use views.
+    """
+    mapping = native.map_shared(descriptor, nbytes)
+    memory: Any = (c_ubyte * nbytes).from_address(mapping[0])
+    memory.mapping = mapping
+    return np.frombuffer(memory, np.uint8)
 
 
 def _identity(status: os.stat_result) -> Identity:
     return status.st_dev, status.st_ino, status.st_size
 
 
+def _is_of(identity: Identity, descriptor: int) -> bool:
+    """Say whether a descriptor is this memory's, and not closed, nor of another file by now.
+
+    A program that becomes a daemon closes all descriptors, whoever has opened them.
+    """
+    try:
+        return _identity(os.fstat(descriptor)) == identity
+    except OSError:
+        return False
+
+
+def _close_if_of(identity: Identity, descriptor: int) -> None:
+    if _is_of(identity, descriptor):
+        os.close(descriptor)
+
+
 def _receive(travelled: Any) -> SharedBlock:
     """Rebuild a block in the process that is being spawned."""
-    descriptor: int = travelled.detach()
-    os.set_inheritable(descriptor, False)
-    return SharedBlock._adopt(descriptor)
+    opened = native.Owned(os.close)
+    os.set_inheritable(opened.take(travelled.detach), False)
+    return SharedBlock._adopt(opened)
 
 
 def _reach(owner: int, number: int, identity: Identity) -> SharedBlock:
@@ -177,18 +208,17 @@ def _reach(owner: int, number: int, identity: Identity) -> SharedBlock:
     if known is not None:
         return known
     path = f"/proc/{owner}/fd/{number}"
+    opened = native.Owned(os.close)
     try:
         # Looked at before it is opened: by now it may be anything, and opening may have effects.
-        found = _identity(os.stat(path))
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC) if found == identity else -1
-    except OSError as error:
+        if _identity(os.stat(path)) == identity:
+            opened.take(os.open, path, os.O_RDWR | os.O_CLOEXEC)
+    except (FileNotFoundError, ProcessLookupError, PermissionError) as error:
         raise PeerLost(_UNREACHABLE.format(owner)) from error
-    if descriptor >= 0 and _identity(os.fstat(descriptor)) != identity:
-        os.close(descriptor)
-        descriptor = -1
-    if descriptor < 0:
+    if not opened or not _is_of(identity, opened[0]):
+        opened.close()
         raise PeerLost(_UNREACHABLE.format(owner))
-    return SharedBlock._adopt(descriptor)
+    return SharedBlock._adopt(opened)
 
 
 _UNREACHABLE: Final = (

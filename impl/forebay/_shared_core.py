@@ -5,6 +5,8 @@ ledger and its journal. What travels is that block and the few numbers that say 
 A process has one core for each block, however often it is handed one.
 """
 
+import os
+from threading import RLock
 from typing import Final, NamedTuple
 from weakref import WeakValueDictionary, ref
 
@@ -18,7 +20,7 @@ from forebay._ledger import Ledger
 from forebay._monitor import Monitor
 from forebay._participants import Participants
 from forebay._process_monitor import MONITOR_BYTES, ProcessMonitor, make_monitor
-from forebay._shared_block import ALIGNMENT, SharedBlock
+from forebay._shared_block import ALIGNMENT, Identity, SharedBlock
 from forebay._shared_peers import SharedPeers
 
 NAP: Final = 0.5
@@ -98,14 +100,17 @@ class SharedCore(Core):
         super().__init__(ledger, monitor, stall_warning, peers)
         self._block = block
         self._plan = plan
-        _cores[block] = self
 
     def __reduce__(self) -> "tuple[object, tuple[SharedBlock, Plan]]":
         return _find, (self._block, self._plan)
 
 
-_cores: "WeakValueDictionary[SharedBlock, SharedCore]" = WeakValueDictionary()
-"""The cores of this process, by their blocks."""
+_cores: "WeakValueDictionary[Identity, SharedCore]" = WeakValueDictionary()
+"""The cores of this process, by what identifies their memory: threads that load one handle at the
+same time may have mapped it twice."""
+
+_finding = RLock()
+"""Held while a core is looked up or made, so that there is one of each."""
 
 
 def make_core(plan: Plan, key: tuple[int, int], monitor: Monitor | None = None) -> SharedCore:
@@ -118,13 +123,19 @@ def make_core(plan: Plan, key: tuple[int, int], monitor: Monitor | None = None) 
     journal = 2 * _aligned(8 * plan.journal_length())
     block = SharedBlock(_LEDGER + _aligned(8 * plan.ledger_length()) + journal)
     make_monitor(block, 0)
-    return SharedCore(block, plan, key, monitor)
+    core = SharedCore(block, plan, key, monitor)
+    with _finding:
+        _cores[block.identity] = core
+    return core
 
 
 def _find(block: SharedBlock, plan: Plan) -> SharedCore:
     """Return this process's core for a block that has come from another one."""
-    known = _cores.get(block)
-    return SharedCore(block, plan) if known is None else known
+    with _finding:
+        known = _cores.get(block.identity)
+        if known is None:
+            known = _cores.setdefault(block.identity, SharedCore(block, plan))
+        return known
 
 
 def _alive(core: SharedCore | None) -> SharedCore:
@@ -134,3 +145,13 @@ def _alive(core: SharedCore | None) -> SharedCore:
 
 def _aligned(nbytes: int) -> int:
     return -(-nbytes // ALIGNMENT) * ALIGNMENT
+
+
+def _renew_lock() -> None:
+    """Forget a lock that a thread of the parent may have held when it forked."""
+    global _finding
+    _finding = RLock()
+
+
+if hasattr(os, "register_at_fork"):  # where there are forks
+    os.register_at_fork(after_in_child=_renew_lock)

@@ -10,7 +10,7 @@ die in the middle and the next one goes on.
 import os
 from collections.abc import Callable
 from typing import Final
-from weakref import WeakSet
+from weakref import ref
 
 import numpy as np
 import numpy.typing as npt
@@ -59,7 +59,7 @@ class SharedPeers:
         self._participants = participants
         self._area = area
         self._monitor = monitor
-        _all.add(self)
+        _all.add(ref(self, _all.discard))
 
     @property
     def enlisted(self) -> bool:
@@ -107,12 +107,20 @@ class SharedPeers:
         return bool(dead)
 
     def repair(self) -> None:
-        """Make the ledger whole after a participant has died inside the critical section."""
+        """Make the ledger whole after a participant has died inside the critical section.
+
+        The death is counted here, once however often the repair has to start over. Who it was is
+        not known, and a process of many threads counts as alive for a while after its mutex is
+        free; so the next dead participant that is reclaimed is taken to be the one.
+        """
         self._journal.redo()
-        before = self._ledger.cells[at.RECOVERIES]
+        cells, commit = self._ledger.cells, self._ledger.layout.commit
+        if not cells[at.REPAIRING]:
+            recoveries, unclaimed = cells[at.RECOVERIES] + 1, cells[at.UNCLAIMED] + 1
+            counting = [(cells, at.RECOVERIES, recoveries), (cells, at.UNCLAIMED, unclaimed)]
+            commit([*counting, (cells, at.REPAIRING, 1)])
         self.recover()
-        if self._ledger.cells[at.RECOVERIES] == before:
-            self._ledger.count(at.RECOVERIES)
+        cells[at.REPAIRING] = 0
         self._monitor().wake()
 
     def note(self, error: BaseException) -> Callable[[], int]:
@@ -154,9 +162,12 @@ class SharedPeers:
         tickets = ledger.queue.rows_of(participant)
         batches = ledger.batches.rows_of(participant)
         counted = layout.counted_base + participant
-        if self._has_something(participant) and not cells[counted]:
-            recoveries = cells[at.RECOVERIES] + 1
-            layout.commit([(cells, at.RECOVERIES, recoveries), (cells, counted, 1)])
+        if not cells[counted]:
+            unclaimed, recoveries = cells[at.UNCLAIMED], cells[at.RECOVERIES] + 1
+            if unclaimed:
+                layout.commit([(cells, at.UNCLAIMED, unclaimed - 1), (cells, counted, 1)])
+            elif self._has_something(participant):
+                layout.commit([(cells, at.RECOVERIES, recoveries), (cells, counted, 1)])
         for row in tickets:
             ticket = ledger.queue.view(row)
             places = [row, NONE, 0]
@@ -187,16 +198,21 @@ class SharedPeers:
         return int(self._monitor().clock() * 1e9)
 
 
-_all: "WeakSet[SharedPeers]" = WeakSet()
+_all: "set[ref[SharedPeers]]" = set()
+"""No WeakSet, since other threads make buffers while one forks: a set is copied in one step."""
+
+
+def _everybody() -> list[SharedPeers]:
+    return [peers for reference in tuple(_all) if (peers := reference()) is not None]
 
 
 def _before_fork() -> None:
-    for peers in list(_all):
+    for peers in _everybody():
         peers.keep_tokens()
 
 
 def _in_forked_child() -> None:
-    for peers in list(_all):
+    for peers in _everybody():
         peers.forget()
 
 

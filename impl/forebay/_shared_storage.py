@@ -9,6 +9,7 @@ import threading
 
 import torch
 
+from forebay import _native as native
 from forebay._arrays import Array, array_dtype
 from forebay._schema import Schema
 from forebay._shared_block import ALIGNMENT, SharedBlock
@@ -58,17 +59,17 @@ class SharedStorage(TensorStorage):
             ValueError: a buffer has it already, of whatever process.
         """
         assert self._schema is not None, "there is an example"
-        taken = self._block.cells("q", 1, _places(self._schema, self._capacity)[-1])
-        if taken[0]:
+        if not native.try_acquire(self._block.address(_places(self._schema, self._capacity)[-1])):
             raise ValueError(
                 "this SharedStorage belongs to a buffer already, and two would write over each "
                 "other's records; make another SharedStorage, or hand that buffer itself to "
                 "whoever is to use it"
             )
-        taken[0] = 1
 
     def _reserve(self, schema: Schema) -> list[Array]:
-        self._block = SharedBlock(_places(schema, self._capacity)[-1] + ALIGNMENT)
+        semaphore = _places(schema, self._capacity)[-1]
+        self._block = SharedBlock(semaphore + ALIGNMENT)
+        native.make_semaphore(self._block.address(semaphore), 1)
         return _arrays(self._block, schema, self._capacity)
 
     def __getstate__(self) -> tuple[int, Schema | None, SharedBlock]:
@@ -81,7 +82,10 @@ class SharedStorage(TensorStorage):
 
 
 def _places(schema: Schema, capacity: int) -> list[int]:
-    """Return at which byte the column of each leaf begins, and where the cell behind them is."""
+    """Return at which byte the column of each leaf begins, and where the semaphore behind them is.
+
+    The semaphore, of one, is taken by the buffer that gets the storage.
+    """
     places = [0]
     for leaf in schema.leaves:
         nbytes = capacity * torch.Size(leaf.shape).numel() * leaf.dtype.itemsize

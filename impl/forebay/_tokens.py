@@ -64,8 +64,11 @@ def new_token(core: Core) -> CancelToken:
     core.thread_actor()
     row = core.new_token()
     if row is None:
+        limit = core.ledger.limits.tokens
         raise LimitReached(
-            f"{core.ledger.limits.tokens} cancel tokens exist, which is the limit; "
-            f"construct the buffer with limits=Limits(tokens=...) to raise it"
+            f"{limit} cancel {'token exists' if limit == 1 else 'tokens exist'}, which is the "
+            f"limit; tokens that were pickled, or that existed when a process forked, count for as "
+            f"long as the buffer lives; construct the buffer with limits=Limits(tokens=...) to "
+            f"raise it"
         )
     return CancelToken(core, row)

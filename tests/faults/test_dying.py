@@ -3,14 +3,14 @@
 from pathlib import Path
 
 import pytest
-from forebay._participants import start_of
+from forebay._participants import identity_of
 
 EXITING = 0x4
 
 
 def line(state: str, flags: int, threads: int) -> str:
     """Return what the kernel tells of a process that started at 77."""
-    fields = ["1"] * 20
+    fields = ["1"] * 26
     fields[0], fields[6], fields[17], fields[19] = state, str(flags), str(threads), "77"
     return "123 (a name) of it) " + " ".join(fields)
 
@@ -31,4 +31,5 @@ def test_who_is_exiting_with_its_last_thread_is_dead(
     monkeypatch: pytest.MonkeyPatch, state: str, flags: int, threads: int, start: int | None
 ) -> None:
     monkeypatch.setattr(Path, "read_text", lambda self, **how: line(state, flags, threads))
-    assert start_of(123) == start
+    found = identity_of(123)
+    assert (found and found.start) == start

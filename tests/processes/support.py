@@ -6,6 +6,7 @@ sleeps to wait for somebody else. Whether a child really sleeps in the kernel is
 
 import multiprocessing
 import os
+import resource
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -121,6 +122,19 @@ def context(method: str) -> BaseContext:
     if method == "forkserver":
         multiprocessing.set_forkserver_preload(["forebay", "tests.processes.remote"])
     return multiprocessing.get_context(method)
+
+
+@contextmanager
+def no_descriptors() -> Iterator[None]:
+    """Have every attempt of this process to open a file fail, for want of descriptors."""
+    free = os.open(os.devnull, os.O_RDONLY)
+    os.close(free)
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 class Family:

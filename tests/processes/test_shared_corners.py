@@ -1,5 +1,6 @@
-"""What a hostile reader of the shared buffer found: ends, forks and errors in the midst of a call."""
+"""Ends, forks and errors in the middle of a call, where a shared buffer is easily broken."""
 
+import copy
 import os
 import signal
 import sys
@@ -14,7 +15,7 @@ from forebay._base import Batch
 from forebay._tickets import Kind
 
 from tests.processes.remote import FORK_WARNING, lease, remotes, shared_buffer, write_to
-from tests.processes.support import until
+from tests.processes.support import METHODS, Line, family, until
 
 pytestmark = pytest.mark.filterwarnings(FORK_WARNING)
 
@@ -141,3 +142,18 @@ def test_who_only_asks_finds_the_dead_too() -> None:
         holder.child.kill()
         until(partial(buffer.can_sample, 2))
     assert buffer.stats().recoveries == 1
+
+
+def use_both(line: Line, one: BlockingReplayBuffer, other: BlockingReplayBuffer) -> None:
+    """Write through one handle and look through the other."""
+    write_to(one, 1, 2)
+    line.send(len(other))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_two_handles_travel_with_one_new_process(method: str) -> None:
+    buffer = shared_buffer(4)
+    with family(method) as children:
+        child = children.start(use_both, buffer, copy.copy(buffer))
+        assert child.says() == 2
+    assert len(buffer) == 2

@@ -1,12 +1,15 @@
 """Forked children of processes that use a shared buffer: the handle works, leases stay behind."""
 
 import gc
+import os
+import pickle
 import sys
 import threading
 import warnings
+from types import FrameType
 
 import pytest
-from forebay import BlockingReplayBuffer
+from forebay import BlockingReplayBuffer, _shared_core
 
 from tests.library.support import assert_consistent, patience, result
 from tests.processes.remote import (
@@ -216,3 +219,57 @@ def have_children(hands: Hands, depth: int) -> int:
         others = start.start().does(have_children, depth - 1)
         assert isinstance(others, int)
         return 1 + others
+
+
+def test_a_fork_while_buffers_are_being_made_keeps_the_tokens(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """At each place where another thread can come in before the fork, a buffer is made."""
+    said: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda hook: said.append(hook.exc_value))
+    buffer = shared_buffer(1)
+    token = buffer.cancel_token()
+    made: list[BlockingReplayBuffer] = []
+    parent, before = os.getpid(), sys.gettrace()
+
+    def make_one(frame: FrameType, event: str, argument: object) -> object:
+        if os.getpid() == parent and len(made) < 20:
+            sys.settrace(None)
+            made.append(shared_buffer(1))
+            sys.settrace(make_one)  # type: ignore[arg-type]  # itself
+        return make_one
+
+    sys.settrace(make_one)  # type: ignore[arg-type]  # itself
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    sys.settrace(before)
+    assert os.waitpid(pid, 0) == (pid, 0)
+    assert len(made) > 3
+    assert said == []
+    row = token.row_for(buffer._core)
+    assert row not in buffer._core.ledger.tokens.rows_of(0)
+
+
+def load_again(line: Line, buffer: BlockingReplayBuffer) -> None:
+    line.send(pickle.loads(pickle.dumps(buffer))._core is buffer._core)
+
+
+def test_a_child_that_is_forked_while_a_thread_loads_a_handle_loads_others() -> None:
+    buffer = shared_buffer(1)
+    inside, go = threading.Event(), threading.Event()
+
+    def stay() -> None:
+        with _shared_core._finding:
+            inside.set()
+            go.wait(60.0)
+
+    with patience() as begin:
+        staying = begin(stay)
+        try:
+            assert inside.wait(60.0)
+            with family("fork") as children:
+                assert children.start(load_again, buffer).says() is True
+        finally:
+            go.set()
+        result(staying)

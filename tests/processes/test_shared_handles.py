@@ -5,16 +5,17 @@ import gc
 import os
 import pickle
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, wait
 from multiprocessing.connection import Connection
 from multiprocessing.queues import Queue
 from typing import Any
 
 import pytest
-from forebay import BlockingReplayBuffer, CancelToken, Limits, PeerLost
+from forebay import BlockingReplayBuffer, CancelToken, LimitReached, Limits, PeerLost, _shared_core
+from forebay._layout import Layout
 from forebay._writer import Writer
 
-from tests.library.support import assert_consistent
+from tests.library.support import assert_consistent, patience, result
 from tests.processes.remote import (
     FORK_WARNING,
     Hands,
@@ -233,3 +234,34 @@ def test_memory_and_descriptors_go_with_the_last_handle() -> None:
         assert blocks_here() == before
     finally:
         gc.enable()
+
+
+def test_threads_that_load_one_handle_at_once_have_one_buffer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """While the first one makes it, the second gets time to come as far as it can."""
+    with family() as children, patience() as begin:
+        pickled = children.start(make_and_pickle).says()
+        assert isinstance(pickled, bytes)
+        second: list[Any] = []
+
+        def make_slowly(*args: Any, **options: Any) -> Layout:
+            if not second:
+                second.append(begin(lambda: pickle.loads(pickled)))
+                wait(second, 1.0)
+            return Layout(*args, **options)
+
+        monkeypatch.setattr(_shared_core, "Layout", make_slowly)
+        first = pickle.loads(pickled)
+        again = result(second[0])
+        assert again._core is first._core
+        assert read_from(again, 1) == [1]
+
+
+def test_the_limit_of_tokens_says_that_tokens_that_travelled_are_counted() -> None:
+    buffer = shared_buffer(1, limits=Limits(tokens=1))
+    pickle.dumps(buffer.cancel_token())
+    with pytest.raises(LimitReached) as caught:
+        buffer.cancel_token()
+    assert str(caught.value).startswith("1 cancel token exists, which is the limit; tokens that ")
+    assert "pickled, or that existed when a process forked, count for as long" in str(caught.value)

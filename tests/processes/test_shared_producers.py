@@ -1,13 +1,19 @@
 """Registered producers of several processes: readers are told when all of them are gone."""
 
+import gc
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from types import FrameType
 
 import pytest
-from forebay import BlockingReplayBuffer
+import torch
+from forebay import BlockingReplayBuffer, PeerLost, ShutDown
+from forebay._producer import Producer
 
 from tests.library.interrupts import interrupted
-from tests.library.support import make
+from tests.library.support import make, patience, result
 from tests.processes.remote import (
     FORK_WARNING,
     Hands,
@@ -140,6 +146,7 @@ def leave_the_block_of(hands: Hands, number: int) -> None:
     for thing in gc.get_objects():
         if id(thing) == number:
             thing.__exit__(None, None, None)
+            thing.__del__()
             return
     raise AssertionError("the child has no copy of the producer")
 
@@ -161,7 +168,8 @@ def test_blocks_of_threads_and_blocks_in_blocks_are_counted_each() -> None:
     with outer:
         with buffer.producer(), pytest.raises(RuntimeError, match="is registered already"):
             outer.__enter__()
-        thread = threading.Thread(target=lambda: buffer.producer().__enter__())
+        another = buffer.producer()
+        thread = threading.Thread(target=another.__enter__)
         thread.start()
         thread.join(60.0)
         with pytest.raises(TimeoutError):
@@ -171,6 +179,9 @@ def test_blocks_of_threads_and_blocks_in_blocks_are_counted_each() -> None:
     with outer:
         write_to(buffer, 1)
     assert read_from(buffer, 1) == [1]
+    another.__exit__(None, None, None)
+    with pytest.raises(ShutDown):
+        read_from(buffer, 1, timeout=0)
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -193,3 +204,90 @@ def _register(buffer: BlockingReplayBuffer) -> Callable[[], None]:
             pass
 
     return work
+
+
+def _interrupt_exit(frame: FrameType, event: str, argument: object) -> None:
+    if frame.f_code is Producer.__exit__.__code__:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_an_interrupt_before_the_first_step_of_leaving_leaves_no_producer_behind(
+    shared: bool,
+) -> None:
+    buffer = shared_buffer(2) if shared else make(2)
+    before = sys.gettrace()
+    with suppress(KeyboardInterrupt):
+        try:
+            with buffer.producer():
+                sys.settrace(_interrupt_exit)
+        finally:
+            sys.settrace(before)
+    with pytest.raises(PeerLost, match="1 of them died or failed"):
+        buffer.sample(1, timeout=0)
+
+
+def test_readers_that_wait_are_told_when_a_producer_is_dropped_in_its_block() -> None:
+    buffer = shared_buffer(2)
+    kept = [buffer.producer().__enter__()]
+    with remotes(buffer) as start:
+        reader = start.start()
+        reader.begins(read, 1)
+        await_waiters(buffer, readers=1)
+        kept.clear()
+        assert reader.ends().error == "PeerLost"
+
+
+def _produce_for_ever(buffer: BlockingReplayBuffer) -> Iterator[None]:
+    with buffer.producer():
+        while True:
+            yield
+
+
+def _leave_in_a_cycle(buffer: BlockingReplayBuffer) -> None:
+    """Leave a generator that is in a producer's block to the next garbage collection."""
+    producing = _produce_for_ever(buffer)
+    next(producing)
+    cycle: list[object] = [producing]
+    cycle.append(cycle)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_generator_that_is_collected_inside_the_section_leaves_no_producer_behind(
+    shared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    buffer = shared_buffer(2) if shared else make(2)
+    buffer.add({"x": torch.tensor(1)})
+    ledger = buffer._core.ledger
+    draw = ledger.draw
+    gc.disable()
+    try:
+        _leave_in_a_cycle(buffer)
+        monkeypatch.setattr(ledger, "draw", lambda call: (gc.collect(), draw(call)))
+        with patience() as begin:
+            result(begin(lambda: buffer.sample(1)))
+    finally:
+        gc.enable()
+    with pytest.raises(ShutDown, match="all of them ended their blocks"):
+        buffer.sample(1, timeout=0)
+
+
+@pytest.mark.parametrize(
+    ("end", "error"),
+    [
+        (SystemExit(), ShutDown),
+        (SystemExit(0), ShutDown),
+        (GeneratorExit(), ShutDown),
+        (SystemExit(1), PeerLost),
+        (SystemExit("0"), PeerLost),
+        (KeyboardInterrupt(), PeerLost),
+    ],
+)
+def test_a_program_or_generator_that_just_ends_in_its_block_has_not_failed(
+    end: BaseException, error: type[Exception]
+) -> None:
+    buffer = shared_buffer(2)
+    with pytest.raises(type(end)), buffer.producer():
+        raise end
+    with pytest.raises(error, match="all registered producers are gone"):
+        read_from(buffer, 1, timeout=0)

@@ -13,6 +13,8 @@ from torchrl.collectors.distributed import RayCollector
 from torchrl.modules import RandomPolicy
 from torchrl.modules.llm.trl_interop import TorchRLBufferDataset
 
+from tests.processes.support import until
+
 from .support import ENVS, MakeEnv, actor, buffer_of, leaves, one_env, same
 
 PATIENCE = 60.0
@@ -134,6 +136,7 @@ def test_a_collector_in_the_background_waits_and_ends_when_the_buffer_closes() -
         collector.start()
         for _ in range(20):
             assert len(buffer.sample(timeout=PATIENCE)) == 8
+        until(lambda: buffer.stats().waiting_writers == 1)
     finally:
         buffer.shutdown()
         collector.async_shutdown(timeout=PATIENCE)
