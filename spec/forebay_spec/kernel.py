@@ -44,19 +44,19 @@ def writer_verdict(
     head: bool,
     n: int,
     free: int,
-    restoring: bool,
+    held_off: bool,
     victim: bool,
     expired: bool,
 ) -> Verdict:
     """Decide what a writer of n records gets while `free` slots are free.
 
     `head`: no other writer waits in front of it. `victim`: it must give way, see `mutual_wait` and
-    `never_fits`. `expired`: its deadline has passed.
+    `never_fits`. `expired`: its deadline has passed. `held_off`: a restore is under way.
 
     pre: n >= 1 and free >= 0
     post: (_ == Verdict.SHUT_DOWN) == (closing != Closing.OPEN)
     post: (_ == Verdict.CANCELLED) == (closing == Closing.OPEN and cancelled)
-    post: _ != Verdict.SERVE or (head and n <= free and not restoring and not cancelled)
+    post: _ != Verdict.SERVE or (head and n <= free and not held_off and not cancelled)
     post: _ != Verdict.WAIT or not (expired or victim or cancelled)
     post: _ != Verdict.TIMEOUT or expired
     post: _ != Verdict.MUTUAL_WAIT or victim
@@ -65,7 +65,7 @@ def writer_verdict(
         return Verdict.SHUT_DOWN
     if cancelled:
         return Verdict.CANCELLED
-    if head and n <= free and not restoring:
+    if head and n <= free and not held_off:
         return Verdict.SERVE
     if victim:
         return Verdict.MUTUAL_WAIT
@@ -90,27 +90,33 @@ def reader_verdict(
     closing: Closing,
     cancelled: bool,
     head: bool,
+    queued: bool,
     m: int,
     sampleable: int,
     filling: int,
-    restoring: bool,
+    held_off: bool,
     victim: bool,
     expired: bool,
 ) -> Verdict:
     """Decide what a reader of at least m records gets while `sampleable` records can be sampled.
 
-    `filling` counts the slots that are being filled. The other arguments are as for
-    `writer_verdict`.
+    `queued`: its process has a batch of that size ready or on its way, which was drawn ahead.
+    `filling` counts the slots that are being filled. `held_off`: a restore is under way, or its
+    process is about to be captured. The other arguments are as for `writer_verdict`.
 
     pre: m >= 1 and sampleable >= 0 and filling >= 0
     post: _ == Verdict.SHUT_DOWN or closing != Closing.STOPPED
     post: _ != Verdict.SHUT_DOWN or closing != Closing.OPEN
     post: _ != Verdict.SHUT_DOWN or closing == Closing.STOPPED or sampleable + filling == 0
-    post: _ == Verdict.SHUT_DOWN or cancelled or closing == Closing.OPEN or sampleable + filling > 0
+    post: _ != Verdict.SHUT_DOWN or closing == Closing.STOPPED or not (queued or held_off)
     post: (_ == Verdict.CANCELLED) == (closing != Closing.STOPPED and cancelled)
-    post: _ != Verdict.SERVE or (head and sampleable >= 1 and not restoring and not cancelled)
-    post: _ != Verdict.SERVE or sampleable >= m or (closing == Closing.DRAINING and filling == 0)
+    post: _ != Verdict.SERVE or not (held_off or cancelled)
+    post: _ != Verdict.SERVE or queued or (head and sampleable >= 1)
+    post: _ != Verdict.SERVE or queued or sampleable >= m or closing == Closing.DRAINING
+    post: _ != Verdict.SERVE or queued or sampleable >= m or filling == 0
+    post: _ == Verdict.SERVE or not queued or held_off or cancelled or closing == Closing.STOPPED
     post: _ != Verdict.WAIT or not (expired or victim or cancelled)
+    post: _ != Verdict.WAIT or held_off or closing == Closing.OPEN or sampleable + filling > 0
     post: _ != Verdict.TIMEOUT or expired
     post: _ != Verdict.MUTUAL_WAIT or victim
     """
@@ -118,10 +124,11 @@ def reader_verdict(
         return Verdict.SHUT_DOWN
     if cancelled:
         return Verdict.CANCELLED
-    if head and sampleable >= least_rows(m, closing, filling) and not restoring:
-        return Verdict.SERVE
-    if closing == Closing.DRAINING and filling == 0 and sampleable == 0:
-        return Verdict.SHUT_DOWN
+    if not held_off:
+        if queued or (head and sampleable >= least_rows(m, closing, filling)):
+            return Verdict.SERVE
+        if closing == Closing.DRAINING and filling == 0 and sampleable == 0:
+            return Verdict.SHUT_DOWN
     if victim:
         return Verdict.MUTUAL_WAIT
     if expired:
@@ -178,27 +185,28 @@ def mutual_wait(
     sampleable: int,
     filling: int,
     busy_holds: int,
-    cancelled_head: bool,
-    restoring: bool,
+    somebody_leaves: bool,
+    boundary: bool,
 ) -> bool:
     """Tell whether the waiting calls can only wait for each other, for ever.
 
     n and m are what the head writer and the head reader wait for, 0 where nobody waits; a kind of
     call that does not wait counts as one that would come for a single record, since a smaller
     newcomer does not exist. `busy_holds` counts the holds whose owner can still go on: those that
-    are neither a lease of an owner who waits nor a ready prefetched batch. `cancelled_head`: a head
-    has its flag set, so that it is about to leave.
+    are neither a lease of an owner who waits nor a prefetched batch that is settled.
+    `somebody_leaves`: a head has its flag set, or a waiting call can take a prefetched batch.
+    `boundary`: a capture or a restore is in progress.
 
     pre: n >= 0 and m >= 0 and free >= 0 and sampleable >= 0 and filling >= 0 and busy_holds >= 0
-    post: not _ or (closing == Closing.OPEN and filling == 0 and busy_holds == 0 and not restoring)
-    post: not _ or not cancelled_head
+    post: not _ or (closing == Closing.OPEN and filling == 0 and busy_holds == 0 and not boundary)
+    post: not _ or not somebody_leaves
     post: not _ or n + m >= 1
     post: not _ or n == 0 or n > free
     post: not _ or m == 0 or m > sampleable
     post: not _ or n > 0 or free == 0
     post: not _ or m > 0 or sampleable == 0
     """
-    if closing != Closing.OPEN or filling > 0 or busy_holds > 0 or cancelled_head or restoring:
+    if closing != Closing.OPEN or filling > 0 or busy_holds > 0 or somebody_leaves or boundary:
         return False
     if n == 0 and m == 0:
         return False

@@ -41,7 +41,7 @@ def verdict(bounds: Bounds, state: State, actor: str, expired: bool = False) -> 
             )
         rows = len(sampleable(bounds, state))
         return reader_verdict(
-            state.closing, cancelled, head, ticket.m, rows, filling, False, victim, expired
+            state.closing, cancelled, head, False, ticket.m, rows, filling, False, victim, expired
         )
 
     # Whether it is a victim is long to find out and matters only where nothing better is due.

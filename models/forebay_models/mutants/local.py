@@ -319,19 +319,26 @@ def _keep_the_dropped(phase: Ints, uses: Ints, limit: int, pins: Ints) -> Flags:
     "while draining, a reader still waits for all that it wants",
 )
 def _wait_for_all(
-    closing: Closing, cancelled: bool, head: bool, m: int, sampleable: int, *rest: object
+    closing: Closing,
+    cancelled: bool,
+    head: bool,
+    queued: bool,
+    m: int,
+    sampleable: int,
+    *rest: object,
 ) -> Verdict:
-    filling, restoring, victim, expired = rest
+    filling, held_off, victim, expired = rest
     assert isinstance(filling, int)
     short = closing is Closing.DRAINING and 0 < sampleable < m
     return reader_verdict(
         closing,
         cancelled,
         head,
+        queued,
         m,
         sampleable,
         max(filling, 1) if short else filling,
-        bool(restoring),
+        bool(held_off),
         bool(victim),
         bool(expired),
     )
