@@ -52,10 +52,11 @@ docs: $(STAMP) ## build the site into site/, warnings being errors
 picture: $(STAMP) ## draw docs/assets/*.svg anew from the Python model
 	$(BIN)/python docs/tools/draw_state_machine.py
 
-example: $(STAMP) ## train on CartPole: actors in threads, in processes, and TorchRL's
+example: $(STAMP) ## train on CartPole in threads, processes and TorchRL's collectors; kill a run and resume it
 	$(BIN)/python examples/cartpole.py --plot build/cartpole.png
 	$(BIN)/python examples/cartpole.py --processes --kill-actor --plot build/cartpole-processes.png
 	$(BIN)/python examples/torchrl_multiasync.py --kill-actor
+	$(BIN)/python examples/resume.py
 
 clean: ## remove what the tools leave behind, the virtual environment included
 	rm -rf $(VENV) site build dist .hypothesis .mypy_cache .ruff_cache .pytest_cache .crosshair

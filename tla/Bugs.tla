@@ -14,7 +14,7 @@ PublishRowByRow(p) ==
     /\ Become([slots EXCEPT ![Head(filling[p])] =
                   [Blank("live") EXCEPT !.stamp = AtTail(1)]], holds)
     /\ filling' = [filling EXCEPT ![p] = Tail(@)]
-    /\ UNCHANGED <<free, fresh, tickets, closing, cancelled, dead>>
+    /\ UNCHANGED <<free, fresh, tickets, around>>
 
 \* overwrite_sampleable: a ring buffer, which counts the oldest records as room.
 Overwritable == {s \in Sampleable : slots[s].pins = 0}
@@ -27,14 +27,14 @@ FillAsRing(p, n) ==
         /\ filling' = [filling EXCEPT ![p] = batch]
         /\ free' = SubSeq(free, n + 1, Len(free))
         /\ fresh' = Min(fresh, Len(free'))
-        /\ UNCHANGED <<closing, cancelled, dead>>
+        /\ UNCHANGED around
 
 \* abandoned_slots_lost: nobody gives back the slots of a copy that raised.
 AbandonWithoutReturn(p) ==
     /\ "Abandon" \in Features /\ Fills(p)
     /\ slots' = [s \in Slots |-> IF s \in Range(filling[p]) THEN Blank("free") ELSE slots[s]]
     /\ filling' = [filling EXCEPT ![p] = <<>>]
-    /\ UNCHANGED <<free, fresh, tickets, holds, closing, cancelled, dead>>
+    /\ UNCHANGED <<free, fresh, tickets, holds, around>>
 
 --------------------------------------------------------------------------------
 (* Faults in drawing.                                                         *)
@@ -60,11 +60,13 @@ DeliverAlone(h) ==
                     ELSE IF Spent(s) \/ Dropped(s) THEN Blank("free")
                     ELSE [slots[s] EXCEPT !.pins = @ - 1]
     IN  /\ InState(h, "ready")
-        /\ EndHolds({h + 1}, After, <<>>) /\ UNCHANGED <<filling, tickets, dead>>
+        /\ EndHolds({h + 1}, After, <<>>)
+        /\ UNCHANGED <<filling, tickets, closing, dead, boundary>>
 
 ReturnAs(h, After(_)) ==
     /\ InState(h, "failed") \/ OnLease(h)
-    /\ EndHolds({h + 1}, After, <<>>) /\ UNCHANGED <<filling, tickets, dead>>
+    /\ EndHolds({h + 1}, After, <<>>)
+    /\ UNCHANGED <<filling, tickets, closing, dead, boundary>>
 
 \* What becomes of a slot when these holds count as used.
 Used(hs, s) ==
@@ -121,8 +123,7 @@ NeverMutualWait(queue) == FALSE
 MutualWaitOfBoth(queue) ==
     /\ closing = "open" /\ NothingFilling
     /\ {Side(queue[i]) : i \in 1 .. Len(queue)} = {"writer", "reader"}
-    /\ \A h \in 1 .. Len(holds) :
-          OutOnLease(holds[h]) /\ \E i \in 1 .. Len(queue) : queue[i].actor = holds[h].owner
+    /\ AllStuck(queue)
     /\ \A i \in Heads(queue) : ~HasFlag(queue[i])
     /\ \A side \in {"writer", "reader"} : Wanted(queue, side) > Room(side)
 
@@ -145,6 +146,7 @@ RecoverAs(x, After(_), queue, abandoned) ==
     /\ EndHolds(HoldsOf(x), After, abandoned)
     /\ filling' = [p \in Producers |-> IF p = x THEN <<>> ELSE filling[p]]
     /\ tickets' = queue
+    /\ UNCHANGED <<closing, boundary>>
 
 \* dead_ticket_left: its ticket still stands in the list.
 RecoverButTicket(x) ==
@@ -184,8 +186,82 @@ RecoverWhoHasSlots(x) ==
 \* mutual_wait_with_dead: those who wait give up, although what the dead have would help.
 MutualWaitWithDead(queue) ==
     /\ closing = "open" /\ queue # <<>> /\ NothingFilling
-    /\ \A h \in 1 .. Len(holds) :
-          OutOnLease(holds[h]) /\ \E i \in 1 .. Len(queue) : queue[i].actor = holds[h].owner
+    /\ AllStuck(queue)
     /\ \A i \in Heads(queue) : ~HasFlag(queue[i])
     /\ \A side \in {"writer", "reader"} : Wanted(queue, side) > Room(side)
+
+--------------------------------------------------------------------------------
+(* Faults in drawing ahead.                                                   *)
+
+\* youngest_taken: a stack of batches in the place of a queue.
+TakeYoungest(c, kind) ==
+    /\ holds' = [holds EXCEPT ![Last(QueueOf(ProcessOf[c]))] =
+                    [@ EXCEPT !.owner = c, !.kind = kind]]
+    /\ UNCHANGED <<slots, free, fresh, filling, around>>
+
+\* stale_taken: a batch is handed out although its records were dropped.
+QueueWithStale(q) == AheadOf(q)
+
+\* recall_missing: what was drawn ahead stays so, whoever waits for it.
+NeverRecall == FALSE
+
+--------------------------------------------------------------------------------
+(* Faults in captures and restores.                                           *)
+
+\* capture_unsettled: a capture does not wait for the batches that are being gathered.
+WhoeverGathers(q) == TRUE
+
+\* waiters_captured: those who wait are taken into the snapshot.
+CaptureWithWaiters(x) ==
+    /\ At("capturing", x) /\ NoneGathers(ProcessOf[x])
+    /\ saved' = <<SnapshotOf(ProcessOf[x])>>
+    /\ boundary' = StillToCopy(x, OldestFirst({s \in Slots : Live(s)}))
+    /\ tickets' = <<>>
+    /\ UNCHANGED <<slots, free, fresh, filling, holds, closing, cancelled, dead>>
+
+\* filling_captured: slots that are being filled are saved as such.
+SnapshotWithFilling(q) ==
+    LET others == (1 .. Len(holds)) \ {h \in AheadOf(q) : holds[h].state = "ready"}
+        After(s) == Back(others, s)
+    IN  SnapshotBut(others, After, <<>>)
+
+\* queue_not_captured: batches that were drawn ahead come back like all others.
+SnapshotWithoutQueue(q) ==
+    LET all == 1 .. Len(holds)
+        filled == {s \in Slots : slots[s].phase = "filling"}
+        After(s) == IF s \in filled THEN Blank("free") ELSE Back(all, s)
+    IN  SnapshotBut(all, After, Rising(filled))
+
+\* copied_too_late: what is used up is free at once, copied or not.
+DeliverUncopied(h) ==
+    LET After(s) == IF Pinning({h + 1}, s) = {} THEN slots[s]
+                    ELSE LetGo([slots[s] EXCEPT !.pins = @ - 1])
+    IN  /\ InState(h, "ready") /\ ~Ahead(holds[h + 1])
+        /\ Become([s \in Slots |-> After(s)], Staying({h + 1}))
+        /\ free' = Behind(Rising({s \in Slots : After(s).phase = "free"} \ Range(free)))
+        /\ UNCHANGED <<fresh, filling, tickets, around>>
+
+\* restored_unseen: the old records go before it is known that others can come.
+RestoreAskAtOnce(x) ==
+    /\ "Restore" \in Features /\ Idle(x) /\ boundary.stage = "none"
+    /\ NothingFilling /\ holds = <<>>
+    /\ slots' = [s \in Slots |-> Blank("free")]
+    /\ free' = [i \in 1 .. Capacity |-> i - 1] /\ fresh' = Capacity
+    /\ boundary' = [stage |-> "restoring", actor |-> x, slots |-> <<>>]
+    /\ UNCHANGED <<filling, tickets, holds, closing, cancelled, dead, saved>>
+
+\* queue_order_lost: the batches of the queue come back in another order.
+RestoreTurned(x) ==
+    LET queue == saved[1].queue
+    IN  /\ At("loading", x)
+        /\ slots' = saved[1].slots /\ free' = saved[1].free /\ fresh' = saved[1].fresh
+        /\ holds' = [i \in 1 .. Len(queue) |->
+                        [owner |-> ProcessOf[x], kind |-> "prefetched", state |-> "ready",
+                         slots |-> queue[Len(queue) + 1 - i].slots,
+                         stamps |-> queue[Len(queue) + 1 - i].stamps]]
+        /\ boundary' = NoBoundary
+        /\ UNCHANGED <<filling, tickets, closing, cancelled, dead, saved>>
+
+\* dead_loader_ignored: a buffer that was restored only in part stays open.
+ClosingKept(x) == closing
 ================================================================================

@@ -5,16 +5,21 @@
 (* is an invariant, PrintEdge an action constraint; both are TRUE.            *)
 EXTENDS ReplayBuffer, TLC
 
-StateAsRecord(sl, fr, fs, fi, ti, ho, cl, ca, de) ==
-    [slots |-> [i \in 1 .. Capacity |-> sl[i - 1]], free |-> fr, fresh |-> fs,
+\* Slots are printed as a sequence, those of a snapshot too.
+InOrder(sl) == [i \in 1 .. Capacity |-> sl[i - 1]]
+
+StateAsRecord(sl, fr, fs, fi, ti, ho, cl, ca, de, bo, sa) ==
+    [slots |-> InOrder(sl), free |-> fr, fresh |-> fs,
      filling |-> fi, tickets |-> ti, holds |-> ho, closing |-> cl, cancelled |-> ca,
-     dead |-> de]
+     dead |-> de, boundary |-> bo,
+     saved |-> [i \in 1 .. Len(sa) |-> [sa[i] EXCEPT !.slots = InOrder(@)]]]
 
 Canon ==
-    StateAsRecord(slots, free, fresh, filling, tickets, holds, closing, cancelled, dead)
+    StateAsRecord(slots, free, fresh, filling, tickets, holds, closing, cancelled, dead,
+                  boundary, saved)
 CanonNext ==
     StateAsRecord(slots', free', fresh', filling', tickets', holds', closing', cancelled',
-                  dead')
+                  dead', boundary', saved')
 
 \* Every action with its parameters that explains the step to the primed state.
 Labels ==
@@ -25,16 +30,25 @@ Labels ==
     \union {<<"Ask", a[1], a[2][1], a[2][2], a[2][3]>> :
                a \in {a \in Readers \X Requests : Ask(a[1], a[2][1], a[2][2], a[2][3])}}
     \union {<<"Draw", c>> : c \in {c \in Readers : Draw(c)}}
+    \union {<<"Refill", q>> : q \in {q \in Processes : Refill(q)}}
     \union {<<"Ready", h>> : h \in {h \in Holds : Ready(h)}}
     \union {<<"Fail", h>> : h \in {h \in Holds : Fail(h)}}
     \union {<<"Deliver", h>> : h \in {h \in Holds : Deliver(h)}}
     \union {<<"Return", h>> : h \in {h \in Holds : Return(h)}}
+    \union {<<"Recall">> : e \in {e \in {0} : Recall}}
     \union {<<"Expire", x>> : x \in {x \in Actors : Expire(x)}}
     \union {<<"Cancel", x>> : x \in {x \in Actors : Cancel(x)}}
     \union {<<"Refuse", x>> : x \in {x \in Actors : Refuse(x)}}
     \union {<<"SetCancel", t>> : t \in {t \in Tokens : SetCancel(t)}}
     \union {<<"Close", m>> : m \in {m \in Closings : Close(m)}}
     \union {<<"Empty">> : e \in {e \in {0} : Empty}}
+    \union {<<"CaptureAsk", x>> : x \in {x \in Actors : CaptureAsk(x)}}
+    \union {<<"Capture", x>> : x \in {x \in Actors : Capture(x)}}
+    \union {<<"CaptureDone", x>> : x \in {x \in Actors : CaptureDone(x)}}
+    \union {<<"RestoreAsk", x>> : x \in {x \in Actors : RestoreAsk(x)}}
+    \union {<<"Load", x>> : x \in {x \in Actors : Load(x)}}
+    \union {<<"Restore", x>> : x \in {x \in Actors : Restore(x)}}
+    \union {<<"Reject", x>> : x \in {x \in Actors : Reject(x)}}
     \union {<<"Kill", x>> : x \in {x \in Actors : Kill(x)}}
     \union {<<"Recover", x>> : x \in {x \in Actors : Recover(x)}}
 

@@ -1,120 +1,25 @@
 ------------------------ MODULE ReplayBufferProperties -------------------------
-(* What the replay buffer promises: what holds in every state, what holds in  *)
-(* every step, what must happen in the end, who must go on for that, and what *)
-(* must at least be possible, because a model in which nobody ever waits      *)
-(* keeps every promise.                                                       *)
+(* What the replay buffer promises: that a snapshot is a state, what holds in *)
+(* every step, what must happen in the end, and who must go on for that.      *)
+(* What holds in every state is in ReplayBufferInvariants, what must at least *)
+(* be possible in Witnesses.                                                  *)
 (* Step properties look at every slot before and after instead of numbering   *)
 (* records: a record is a slot and its life there.                            *)
-EXTENDS ReplayBuffer
+EXTENDS ReplayBufferInvariants
 
-InPhase(phase) == {s \in Slots : slots[s].phase = phase}
-PinnedBy(h) == Range(holds[h].slots)
-HeldBy(s) == Pinning(1 .. Len(holds), s)
-Has(x) == Waits(x) \/ Fills(x) \/ HoldsOf(x) # {}
+\* The last snapshot as a state of its own, in which nobody does anything.
+AsState == INSTANCE ReplayBufferInvariants WITH
+    slots <- saved[1].slots, free <- saved[1].free, fresh <- saved[1].fresh,
+    filling <- [p \in Producers |-> <<>>], tickets <- <<>>,
+    holds <- [i \in 1 .. Len(saved[1].queue) |->
+                 [owner |-> CHOOSE q \in Processes : TRUE, kind |-> "prefetched",
+                  slots |-> saved[1].queue[i].slots, stamps |-> saved[1].queue[i].stamps,
+                  state |-> "ready"]],
+    closing <- "open", cancelled <- {}, dead <- {}, boundary <- NoBoundary, saved <- <<>>
 
---------------------------------------------------------------------------------
-(* In every state.                                                            *)
-
-SlotsFit ==
-    /\ slots \in [Slots -> [phase : {"free", "filling", "live", "dropped"},
-                            uses : 0 .. UsesPerRecord, pins : Nat, stamp : Nat]]
-    /\ \A s \in Slots :
-          /\ slots[s].pins = Cardinality(HeldBy(s))
-          /\ slots[s].phase \in {"free", "filling"} => slots[s] = Blank(slots[s].phase)
-          /\ Dropped(s) => slots[s].uses = 0 /\ slots[s].stamp = 0
-    /\ Ages(slots, holds) =
-          IF Order = "fifo" THEN 1 .. Cardinality(Ages(slots, holds))
-          ELSE {0 : s \in InPhase("live")}
-
-FreeFits ==
-    /\ Range(free) = InPhase("free") /\ Len(free) = Cardinality(InPhase("free"))
-    /\ fresh \in 0 .. Len(free)
-
-FillingFits ==
-    /\ DOMAIN filling = Producers
-    /\ UNION {Range(filling[p]) : p \in Producers} = InPhase("filling")
-    /\ \A p, q \in Producers : p # q => Range(filling[p]) \intersect Range(filling[q]) = {}
-
-TicketsFit ==
-    /\ \A i \in 1 .. Len(tickets) :
-          /\ \/ /\ tickets[i].actor \in Producers /\ tickets[i].n \in WriteSizes
-                /\ tickets[i] = Ticket("write", tickets[i].actor, tickets[i].n, tickets[i].n)
-             \/ /\ tickets[i].actor \in Readers
-                /\ <<tickets[i].kind, tickets[i].n, tickets[i].m>> \in Requests
-          /\ ~Fills(tickets[i].actor)
-          /\ \A j \in 1 .. i - 1 : tickets[j].actor # tickets[i].actor
-
-HoldsFit == Len(holds) <= Cardinality(Holds) /\ \A h \in 1 .. Len(holds) :
-    /\ holds[h].owner \in Readers /\ holds[h].kind \in {"plain", "lease"}
-    /\ holds[h].state \in {"gathering", "ready", "failed"}
-    /\ Len(holds[h].stamps) = Len(holds[h].slots)
-    /\ PinnedBy(h) \subseteq InPhase("live") \union InPhase("dropped")
-    /\ OutOnLease(holds[h]) \/
-          /\ ~Waits(holds[h].owner) /\ ~Fills(holds[h].owner)
-          /\ \A g \in 1 .. Len(holds) :
-                g # h /\ holds[g].owner = holds[h].owner => OutOnLease(holds[g])
-
-\* Every variable has a value of its type, and all of them tell the same story.
-TypeOK ==
-    /\ SlotsFit /\ FreeFits /\ FillingFits /\ TicketsFit /\ HoldsFit
-    /\ closing \in {"open", "draining", "stopped"}
-    /\ cancelled \subseteq Tokens
-    /\ dead \subseteq {x \in Actors : Has(x)}
-
-\* No slot is lost or counted twice, and no batch is larger than the buffer.
-Bounded ==
-    LET RECURSIVE Sum(_)
-        Sum(P) == IF P = {} THEN 0
-                  ELSE LET p == CHOOSE p \in P : TRUE IN Len(filling[p]) + Sum(P \ {p})
-    IN  /\ Len(free) + Sum(Producers) + Cardinality(InPhase("live"))
-              + Cardinality(InPhase("dropped")) = Capacity
-        /\ \A h \in 1 .. Len(holds) : Len(holds[h].slots) \in 1 .. Capacity
-
-\* No record is drawn too often, and what is used up stays only while it is held.
-UseBound == \A s \in Slots :
-    /\ slots[s].uses <= UsesPerRecord
-    /\ Spent(s) \/ Dropped(s) => slots[s].pins > 0
-
-\* No batch names a slot twice.
-DistinctRows ==
-    LET Distinct(batch) == Cardinality(Range(batch)) = Len(batch)
-    IN  /\ \A p \in Producers : Distinct(filling[p])
-        /\ \A h \in 1 .. Len(holds) : Distinct(holds[h].slots)
-
-\* Somebody copies or gathers, can hand back a batch, is dead and will be found, or is
-\* told one of these verdicts.
-SomebodyGoesOn(queue, verdicts) ==
-    \/ ~NothingFilling \/ dead # {}
-    \/ \E h \in 1 .. Len(holds) : OutOnLease(holds[h]) =>
-          \A i \in 1 .. Len(queue) : queue[i].actor # holds[h].owner
-    \/ \E i \in 1 .. Len(queue) : Verdict(queue, i) \in verdicts
-
-\* If nobody inside a call can go on, then somebody outside can make a call that is
-\* served.  (Otherwise those who wait would wait for ever and not be told.)
-NoSilentDeadlock ==
-    LET served(ticket) == Idle(ticket.actor) /\ OnArrival(ticket) = "SERVE"
-    IN  \/ tickets = <<>>
-        \/ SomebodyGoesOn(tickets, {"SERVE", "CANCELLED", "SHUT_DOWN", "MUTUAL_WAIT"})
-        \/ \E p \in Producers, n \in WriteSizes : served(Ticket("write", p, n, n))
-        \/ \E c \in Readers, r \in Requests : served(Ticket(r[1], c, r[2], r[3]))
-
-\* A ticket gets this answer now, or a call would get it if it were made now.
-Due(Answer(_, _)) ==
-    LET Newcomer(ticket) ==
-            Idle(ticket.actor) /\ Answer(Append(tickets, ticket), Len(tickets) + 1)
-    IN  \/ \E i \in 1 .. Len(tickets) : tickets[i].actor \notin dead /\ Answer(tickets, i)
-        \/ \E p \in Producers, n \in WriteSizes : Newcomer(Ticket("write", p, n, n))
-        \/ \E c \in Readers, r \in Requests : Newcomer(Ticket(r[1], c, r[2], r[3]))
-
-\* Conversely, nobody who waits is refused for a mutual wait while a step of somebody
-\* inside a call could help.  (A cancelled call makes way for others only if it is a
-\* head.)
-NoFalseDeadlock ==
-    \A i \in 1 .. Len(tickets) :
-        /\ closing = "open" /\ tickets[i].actor \notin dead
-        /\ Verdict(tickets, i) = "MUTUAL_WAIT" /\ ~Overleased(tickets[i])
-        => /\ ~SomebodyGoesOn(tickets, {"SERVE"})
-           /\ \A j \in Heads(tickets) : ~HasFlag(tickets[j])
+\* A snapshot is a state: nothing in it is half done.
+CaptureAtomic == saved # <<>> =>
+    AsState!TypeOK /\ AsState!Bounded /\ AsState!UseBound /\ AsState!DistinctRows
 
 --------------------------------------------------------------------------------
 (* In every step.                                                             *)
@@ -124,8 +29,13 @@ BecomeFree == {s \in Slots : slots[s].phase # "free" /\ slots'[s].phase = "free"
 
 \* Whose call is served in this step, and as what.
 StartsToFill(p) == filling[p] = <<>> /\ filling'[p] # <<>>
-SomebodyDraws == Len(holds') > Len(holds)
+Restored == \E x \in Actors : Restore(x)
+SomebodyGets == Len(holds') > Len(holds) /\ ~Restored
 Drawn == holds'[Len(holds')]
+SomebodyDraws == SomebodyGets /\ ~Ahead(Drawn)
+Refilled == SomebodyGets /\ Ahead(Drawn)
+Taken == IF Len(holds') # Len(holds) THEN {}
+         ELSE {h \in 1 .. Len(holds) : Ahead(holds[h]) /\ ~Ahead(holds'[h])}
 Answers(q) == SomebodyDraws /\
     IF Waits(Drawn.owner)
     THEN LET ticket == tickets[PlaceOf(Drawn.owner)]
@@ -133,7 +43,12 @@ Answers(q) == SomebodyDraws /\
     ELSE Ask(Drawn.owner, q[1], q[2], q[3])
 
 \* The holds that come back in this step, unused.
-ComesBack(h) == Return(h - 1) \/ \E x \in dead : Recover(x) /\ holds[h].owner = x
+ComesBack(h) ==
+    \/ Return(h - 1)
+    \/ h = Last(SettledAhead \union {0}) /\ Recall
+    \/ \E x \in dead : Recover(x) /\ h \in HoldsOf(x) \union AheadOf(ProcessOf[x])
+NothingButBoundary ==
+    UNCHANGED <<slots, free, fresh, filling, tickets, holds, closing, cancelled, dead, saved>>
 BackAgain == {h \in 1 .. Len(holds) : ComesBack(h)}
 
 NoOlderWaits(x, side) ==
@@ -141,25 +56,30 @@ NoOlderWaits(x, side) ==
         Side(tickets[i]) = side =>
             \E j \in 1 .. i : tickets[j].actor = x /\ Side(tickets[j]) = side
 
-\* A record that is wanted or held is never replaced.
+\* A record that is wanted, held or still to be copied is never replaced.
 NoOverwrite == [][
-    /\ \A s \in Slots : Live(s) \/ slots[s].pins > 0 => slots'[s].phase # "filling"
-    /\ \A s \in BecomeFree : Live(s) \/ slots[s].pins > 0 =>
-          \/ (Spent(s) \/ Dropped(s)) /\ HeldBy(s)' = {}
-          \/ slots[s].pins = 0 /\ Empty
+    LET kept == {s \in Slots : Live(s) \/ slots[s].pins > 0 \/ ToCopy(s)}
+    IN  /\ \A s \in kept : slots'[s].phase # "filling"
+        /\ \A s \in kept \intersect BecomeFree :
+              \/ (Spent(s) \/ Dropped(s)) /\ HeldBy(s)' = {} /\ ~ToCopy(s)'
+              \/ HeldBy(s) \subseteq SettledAhead /\ ~ToCopy(s) /\ Empty
+              \/ \E x \in Actors : Load(x)
     ]_vars
 
 \* A batch becomes visible wholly or not at all.
 WholeBatches == [][
-    BecomeLive # {} => \E p \in Producers :
+    BecomeLive # {} /\ ~Restored => \E p \in Producers :
         Fills(p) /\ BecomeLive = Range(filling[p]) /\ filling'[p] = <<>>
     ]_vars
 
-\* Records come by Publish, and go by being used up or by Empty.
+\* Records come by Publish and Restore, and go by being used up, by Empty or by Load.
 Conservation == [][
-    /\ BecomeLive # {} => \E p \in Producers : Publish(p)
+    /\ BecomeLive # {} /\ ~Restored => \E p \in Producers : Publish(p)
     /\ \A s \in Slots : Live(s) /\ slots'[s].phase # "live" =>
-          Empty \/ \E h \in Holds : Deliver(h) /\ Spent(s) /\ s \in PinnedBy(h + 1)
+          \/ Empty
+          \/ \E x \in Actors : Load(x)
+          \/ Spent(s) /\ \E h \in Holds : Deliver(h) /\ s \in PinnedBy(h + 1)
+          \/ Spent(s) /\ ToCopy(s) /\ \E x \in Actors : CaptureDone(x) \/ Recover(x)
     /\ \A h \in BackAgain : \A s \in PinnedBy(h) :
           Live(s) => slots'[s].phase = "live" /\ slots'[s].uses < UsesPerRecord
     ]_vars
@@ -175,10 +95,29 @@ LeavesNoTrace == [][
     /\ \A p \in Producers, n \in WriteSizes :
           Arrive(p, n) => StartsToFill(p) \/ NothingButTickets
     /\ \A c \in Readers, r \in Requests :
-          Ask(c, r[1], r[2], r[3]) => SomebodyDraws \/ NothingButTickets
+          Ask(c, r[1], r[2], r[3]) => SomebodyDraws \/ Taken # {} \/ NothingButTickets
     /\ \A x \in Actors : Kill(x) =>
           /\ UNCHANGED <<slots, free, fresh, filling, tickets, holds, closing, cancelled>>
+          /\ UNCHANGED <<boundary, saved>>
           /\ dead' = dead \union {x}
+    /\ (\E x \in Actors : CaptureAsk(x) \/ RestoreAsk(x) \/ Reject(x)) =>
+          NothingButBoundary
+    ]_vars
+
+\* Who takes a batch that was drawn ahead gets the oldest that his process has, as it is.
+TakesTheOldest == [][
+    /\ \A h \in Taken :
+          LET c == holds'[h].owner
+              ahead == {g \in 1 .. h : Ahead(holds[g]) /\ holds[g].owner = holds[h].owner}
+          IN  /\ c \in Readers /\ holds[h].owner = ProcessOf[c]
+              /\ \A s \in PinnedBy(h) : ~Dropped(s)
+              /\ \A g \in ahead \ {h} : Stale(holds[g])
+              /\ holds' = [holds EXCEPT ![h].owner = c, ![h].kind = holds'[h].kind]
+              /\ tickets' = IF Waits(c) THEN Without(tickets, PlaceOf(c)) ELSE tickets
+              /\ UNCHANGED <<slots, free, fresh, filling, around>>
+    /\ LET ahead == {h \in 1 .. Len(holds) : Ahead(holds[h])}
+       IN  Cardinality(ahead)' > Cardinality(ahead) =>
+              Restored \/ \E q \in Processes : Refill(q)
     ]_vars
 
 \* Nothing is left of the dead, and the others have what they had.  (The ages that
@@ -188,7 +127,7 @@ RecoversTheDead == [][
                          <<hs[h].owner, hs[h].kind, hs[h].slots, hs[h].state>>]
     IN  \A x \in Actors : Recover(x) =>
             LET CallOfOther(ticket) == ticket.actor # x
-                OfOther(hold) == hold.owner # x
+                OfOther(hold) == hold.owner # IF Ahead(hold) THEN ProcessOf[x] ELSE x
             IN  /\ dead' = dead \ {x} /\ ~Has(x)'
                 /\ tickets' = SelectSeq(tickets, CallOfOther)
                 /\ \A p \in Producers \ {x} : filling'[p] = filling[p]
@@ -209,43 +148,113 @@ FifoSampling == [][
 \* and one that comes back is as old as before.
 FifoOrder == [][
     Order = "fifo" =>
-    /\ SomebodyDraws =>
+    /\ SomebodyGets =>
           Drawn.slots = SubSeq(OldestFirst(Sampleable), 1, Len(Drawn.slots))
     /\ \A s, other \in Slots :
           LET lived == Live(s) /\ Live(other) /\ slots'[s].phase = "live"
                        /\ slots'[other].phase = "live"
               comesBack == \E h \in BackAgain : other \in PinnedBy(h)
           IN  lived /\ slots[s].stamp < slots[other].stamp =>
-                 slots'[s].stamp < slots'[other].stamp \/ SomebodyDraws \/ comesBack
+                 slots'[s].stamp < slots'[other].stamp \/ SomebodyGets \/ comesBack
     /\ \A h \in BackAgain : \A i \in 1 .. Len(holds[h].slots) :
           \A other \in Slots \ UNION {PinnedBy(g) : g \in BackAgain} :
               LET s == holds[h].slots[i]
-              IN  Live(s) /\ Live(other) /\ holds[h].stamps[i] < slots[other].stamp
+              IN  Live(s) /\ Live(other) /\ slots'[other].phase = "live"
+                  /\ holds[h].stamps[i] < slots[other].stamp
                   => slots'[s].stamp < slots'[other].stamp
     ]_vars
 
 \* A draw has as many records as its caller asked for.
 ServedWhole == [][
-    \A q \in Requests : Answers(q) =>
-        LET r == Len(Drawn.slots)
-        IN  r <= q[2] /\ (r >= q[3] \/ (Drained /\ r >= 1))
+    /\ \A q \in Requests : Answers(q) =>
+          LET r == Len(Drawn.slots)
+          IN  r <= q[2] /\ (r >= q[3] \/ (Drained /\ r >= 1))
+    /\ Refilled => Len(Drawn.slots) = BatchSize
+    /\ \A h \in Taken :
+          LET c == holds'[h].owner
+          IN  IF Waits(c) THEN Len(holds[h].slots) = tickets[PlaceOf(c)].n
+              ELSE \E r \in Requests : Ask(c, r[1], r[2], r[3]) /\ r[2] = Len(holds[h].slots)
+    ]_vars
+
+--------------------------------------------------------------------------------
+(* In every step of a capture or a restore.                                   *)
+
+\* The snapshot has every record, and every batch that the process was about to hand
+\* out; whatever else was out has come back in it. The buffer itself goes on as it was.
+CaptureComplete == [][
+    \A x \in Actors : Capture(x) =>
+        LET then == saved'[1]
+            queue == {h \in AheadOf(ProcessOf[x]) : holds[h].state # "failed" /\ ~Stale(holds[h])}
+            out(s) == HeldBy(s) \ queue
+            Remembered(h, s) == holds[h].stamps[PositionOf(s, holds[h].slots)]
+            age(s) == First({slots[s].stamp} \union {Remembered(h, s) : h \in out(s)})
+            live == InPhase("live")
+            order == Rising(queue)
+        IN  /\ UNCHANGED <<slots, free, fresh, filling, tickets, holds, closing, cancelled, dead>>
+            /\ {s \in Slots : then.slots[s].phase = "live"} = live
+            /\ \A s \in live :
+                  /\ then.slots[s].uses = slots[s].uses - Cardinality(out(s))
+                  /\ \A t \in live : Order = "fifo" =>
+                        (age(s) < age(t) <=> then.slots[s].stamp < then.slots[t].stamp)
+            /\ [i \in 1 .. Len(order) |-> holds[order[i]].slots]
+                  = [i \in 1 .. Len(then.queue) |-> then.queue[i].slots]
+            /\ \A i \in 1 .. Len(order) : \A j \in 1 .. Len(holds[order[i]].slots) : \A t \in live :
+                  Order = "fifo" => (holds[order[i]].stamps[j] < age(t)
+                                        <=> then.queue[i].stamps[j] < then.slots[t].stamp)
+    ]_vars
+
+\* Until a restore replaces the records, it may end as if it had never begun.
+RejectUnchanged == [][
+    /\ (\E x \in Actors : RestoreAsk(x) \/ Reject(x)) => NothingButBoundary
+    /\ boundary.stage = "loading" /\ boundary'.stage = "none" =>
+          Restored \/ \E x \in dead : Recover(x)
+    ]_vars
+
+\* A restored buffer goes on from the snapshot; who waits, waits on.
+Continuation == [][
+    Restored =>
+        LET then == saved[1]
+            Shown(hs) == [i \in 1 .. Len(hs) |->
+                             [slots |-> hs[i].slots, stamps |-> hs[i].stamps]]
+        IN  /\ slots' = then.slots /\ free' = then.free /\ fresh' = then.fresh
+            /\ Shown(holds') = then.queue
+            /\ \A i \in 1 .. Len(holds') :
+                  /\ Ahead(holds'[i]) /\ holds'[i].state = "ready"
+                  /\ holds'[i].owner = ProcessOf[boundary.actor]
+            /\ UNCHANGED <<filling, tickets, closing, cancelled, dead, saved>>
+    ]_vars
+
+\* Nobody goes on with a buffer that was restored only in part.
+DeadLoader == [][
+    \A x \in Actors : Recover(x) /\ boundary.stage = "loading" /\ boundary.actor = x =>
+        closing' = "stopped" /\ \A s \in Slots : slots'[s].phase # "live"
     ]_vars
 
 --------------------------------------------------------------------------------
 (* Who may be counted on.                                                     *)
 
-ReadyOf(c) == \E h \in Holds : Ready(h) /\ holds[h + 1].owner = c
+ReadyOf(c) == \E h \in Holds : Ready(h) /\ h + 1 \in HoldsOf(c)
+ReadyAheadOf(q) == \E h \in Holds : Ready(h) /\ h + 1 \in AheadOf(q)
 DeliverOf(c) == \E h \in Holds :
-    Deliver(h) /\ holds[h + 1].owner = c /\ holds[h + 1].kind = "plain"
+    Deliver(h) /\ h + 1 \in HoldsOf(c) /\ holds[h + 1].kind = "plain"
 ReturnOf(c) == \E h \in Holds :
-    Return(h) /\ holds[h + 1].owner = c /\ holds[h + 1].state = "failed"
+    Return(h) /\ h + 1 \in HoldsOf(c) /\ holds[h + 1].state = "failed"
+
+\* What is never possible without a feature needs no fairness then, which would only
+\* cost time.
+With(feature) == IF feature \in Features THEN Actors ELSE {}
+Prefetching == IF PrefetchDepth > 0 THEN Processes ELSE {}
 
 \* Threads that are inside a call run on, and the dead are found.
 BufferGoesOn ==
     /\ \A p \in Producers : WF_vars(Admit(p)) /\ WF_vars(Publish(p))
     /\ \A c \in Readers : /\ WF_vars(Draw(c)) /\ WF_vars(ReadyOf(c))
                           /\ WF_vars(DeliverOf(c)) /\ WF_vars(ReturnOf(c))
-    /\ \A x \in Actors : WF_vars(Cancel(x)) /\ WF_vars(Refuse(x)) /\ WF_vars(Recover(x))
+    /\ \A x \in Actors : WF_vars(Cancel(x)) /\ WF_vars(Refuse(x))
+    /\ \A x \in With("Kill") : WF_vars(Recover(x))
+    /\ \A x \in With("Capture") : WF_vars(Capture(x)) /\ WF_vars(CaptureDone(x))
+    /\ \A x \in With("Restore") : WF_vars(Load(x)) /\ WF_vars(Restore(x))
+    /\ \A q \in Prefetching : WF_vars(ReadyAheadOf(q)) /\ WF_vars(Recall)
 
 \* Besides, the callers call again.
 CallersGoOn ==
@@ -268,40 +277,11 @@ CancelEnds == \A x \in Actors : Waits(x) /\ TokenOf[x] \in cancelled ~> ~Waits(x
 \* After Close every wait ends, whoever else calls or not (BufferSpec).
 CloseEnds == \A x \in Actors : Waits(x) /\ closing # "open" ~> ~Waits(x)
 
+\* A capture ends, whoever else calls or not (BufferSpec).
+CaptureEnds == boundary.stage \in {"capturing", "copying"} ~> boundary.stage = "none"
+
 \* Once nobody is killed any more, nobody stays dead and every wait ends (CallersSpec).
 KillHeals ==
     <>[][\A x \in Actors : ~Kill(x)]_vars =>
         \A x \in Actors : (x \in dead ~> x \notin dead) /\ (Waits(x) ~> ~Waits(x))
-
---------------------------------------------------------------------------------
-(* At least possible. Each names a state, or a step out of it, that a model   *)
-(* worth checking reaches.                                                    *)
-
-DueToMutualWait(queue, i) ==
-    Verdict(queue, i) = "MUTUAL_WAIT" /\ GivesUp(queue, i)
-DueToOwnLeases(queue, i) ==
-    Verdict(queue, i) = "MUTUAL_WAIT" /\ Overleased(queue[i])
-
-WriterWaitsThenAdmitted == \E p \in Producers : StartsToFill(p) /\ Waits(p)
-ReaderWaitsThenDraws == SomebodyDraws /\ Waits(Drawn.owner)
-SmallBehindLarge == \E i \in Heads(tickets), j \in 1 .. Len(tickets) :
-    /\ Side(tickets[i]) = "writer" /\ Side(tickets[j]) = "writer"
-    /\ tickets[i].n > Len(free) /\ tickets[j].n <= Len(free)
-MutualWaitFound == Due(DueToMutualWait)
-OwnLeaseRefused == Due(DueToOwnLeases)
-DrawReturned == \E h \in Holds : InState(h, "failed") /\ Return(h)
-LeaseReturned == \E h \in Holds : OnLease(h) /\ Return(h)
-ShortByLeast == closing = "open" /\
-    \E q \in Requests : Answers(q) /\ Len(Drawn.slots) < q[2]
-ShortByDraining == closing = "draining" /\
-    \E q \in Requests : Answers(q) /\ Len(Drawn.slots) < q[3]
-DroppedWhileHeld == InPhase("dropped") # {}
-CancelAfterAdmit == \E p \in Producers : Fills(p) /\ TokenOf[p] \in cancelled' \ cancelled
-PublishAfterClose == closing # "open" /\ BecomeLive # {}
-KilledWhileWaiting == \E x \in dead : Waits(x)
-KilledWhileFilling == \E x \in dead : Fills(x)
-KilledWhileGathering == \E x \in dead : \E h \in HoldsOf(x) : holds[h].state = "gathering"
-KilledWhileLeasing == \E x \in dead : \E h \in HoldsOf(x) : OutOnLease(holds[h])
-RecoveredThenServed == \E x \in dead : Recover(x) /\ \E y \in Actors \ dead :
-    Waits(y) /\ OnWaking(y) # "SERVE" /\ OnWaking(y)' = "SERVE"
 ================================================================================

@@ -6,6 +6,7 @@ calls end with a result or with one of the errors below. Its decisions are funct
 """
 
 from forebay._buffer import BlockingReplayBuffer
+from forebay._checkpoint import read_records
 from forebay._errors import (
     AdmissionTimeout,
     Cancelled,
@@ -51,4 +52,5 @@ __all__ = [
     "TensorStorage",
     "Trace",
     "Writer",
+    "read_records",
 ]

@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 from forebay_spec.kernel import Closing, Verdict
 
 from forebay import _layout as at
+from forebay._batches import HoldState
 from forebay._calls import BATCH, Call
 from forebay._layout import NONE
 from forebay._ledger import Ledger
@@ -88,16 +89,17 @@ class Actions:
         return self._first(call)
 
     def look_again(self, call: Call) -> Verdict:
-        """Admit, Draw, Expire, Cancel or Refuse a waiting call, or leave it waiting."""
+        """Admit, Draw, Expire, Cancel or Refuse a waiting call, or Recall, or leave it waiting."""
         with self.section:
             call.verdict = verdict = self._decide(call)
             if verdict is Verdict.WAIT:
-                return verdict
-            if verdict is Verdict.SERVE:
-                self._serve(call)
+                others = self._recall()
             else:
-                self.ledger.leave(call, self._counter(call, verdict))
-            others = self.anybody_waits()
+                if verdict is Verdict.SERVE:
+                    self._serve(call)
+                else:
+                    self.ledger.leave(call, self._counter(call, verdict))
+                others = self.anybody_waits()
         self.hand_on(others)
         return verdict
 
@@ -112,10 +114,65 @@ class Actions:
     def ready(self, call: Call) -> None:
         """Ready: the batch is gathered and transformed."""
         self.ledger.ready(call)
+        self.hand_on(self.ledger.cells[at.OBSERVERS] > 0)
 
     def fail_hold(self, call: Call) -> None:
-        """Fail: the batch could not be gathered or transformed."""
-        self.ledger.fail(call)
+        """Fail: the batch could not be gathered or transformed, or its call was interrupted.
+
+        A lease that is ready is returned as it is; a restore of another process may make it void
+        meanwhile, and a thread of the pool may still gather a batch that was drawn ahead.
+        """
+        if call.kind is Kind.PLAIN and not call.taken:
+            self.ledger.fail(call)
+            return
+        with self.section:
+            row = call.places[BATCH]
+            if self.has_batch(call) and self.ledger.batches.state(row) is HoldState.GATHERING:
+                self.ledger.fail(call)
+
+    def refill(self, call: Call, depth: Callable[[], int]) -> bool:
+        """Refill: a batch is drawn ahead, for a queue that has fewer than `depth`; or False."""
+        with self.section:
+            if not self.rules.may_refill(call, depth()) or self._is_full(call):
+                return False
+            self.ledger.draw(call)
+        return True
+
+    def settle_ahead(self, call: Call, failed: bool) -> None:
+        """Ready, Fail: a batch that was drawn ahead is gathered, whoever has it by now.
+
+        Nothing happens if nobody has. A stale one ends.
+        """
+        ledger = self.ledger
+        with self.section:
+            if not self.has_batch(call):
+                return
+            row = call.places[BATCH]
+            if ledger.batches.kind(row) is Kind.PREFETCHED and ledger.batches.is_stale(row):
+                ledger.give_back(call)
+            elif ledger.batches.state(row) is HoldState.GATHERING:
+                (ledger.fail if failed else ledger.ready)(call)
+            others = self.anybody_waits()
+        self.hand_on(others)
+
+    def flush(self, call: Call, force: bool = False) -> bool:
+        """Return: a prefetched batch that is settled is given up; False if it is not.
+
+        With `force` one that gathers fails first; for a queue whose handle is gone.
+        """
+        ledger = self.ledger
+        with self.section:
+            row = call.places[BATCH]
+            if not self.has_batch(call) or ledger.batches.kind(row) is not Kind.PREFETCHED:
+                return False
+            if ledger.batches.state(row) is HoldState.GATHERING:
+                if not force:
+                    return False
+                ledger.fail(call)
+            ledger.give_back(call)
+            others = self.anybody_waits()
+        self.hand_on(others)
+        return True
 
     def deliver(self, call: Call) -> bool:
         """Deliver: the batch is the caller's for good; False if the hold had ended before."""
@@ -217,7 +274,8 @@ class Actions:
     def look(self, take: Callable[[], T]) -> T:
         """Return what `take` reads of the ledger, at one moment."""
         with self.section:
-            return take()
+            taken = take()
+        return taken  # noqa: RET504  # an interrupt of a return inside the block could keep the lock
 
     def error(self, call: Call, verdict: Verdict) -> Exception:
         """Return the error that a call ends with."""
@@ -236,7 +294,8 @@ class Actions:
         with self.section:
             call.verdict = verdict = self._decide(call)
             if verdict is Verdict.SERVE:
-                self._check_calls()
+                if call.oldest == NONE:
+                    self._check_calls()
                 self._serve(call)
                 return verdict
             if verdict is not Verdict.WAIT:
@@ -257,20 +316,40 @@ class Actions:
         return verdict
 
     def _serve(self, call: Call) -> None:
-        """Admit a writer, or let a reader draw."""
+        """Admit a writer, or let a reader draw or take."""
+        if call.oldest != NONE:
+            self.ledger.take(call)
+            return
         self._check_held(call)
         if call.kind is Kind.WRITE:
             self.ledger.admit(call)
         else:
             self.ledger.draw(call)
 
+    def _recall(self) -> bool:
+        """Recall: the youngest settled batch that was drawn ahead is given up, if all wait."""
+        ledger = self.ledger
+        if not ledger.cells[at.PREFETCHED] or self.rules.mutual() is None:
+            return False
+        settled = ledger.batches.settled()
+        if settled:
+            batch, slots = ledger.batches.view(settled[-1]), ledger.batches.slots(settled[-1])
+            places = [NONE, settled[-1], 0, batch.number]
+            n = len(slots)
+            ledger.give_back(Call(batch.kind, batch.owner, n, n, places=places, slots=slots))
+        return bool(settled)
+
     def _deliver(self, call: Call) -> None:
         self.ledger.deliver(call, self.monitor.clock())
+
+    def has_batch(self, call: Call) -> bool:
+        """Tell whether a call has a batch, which no restore has made void."""
+        return call.life == self.peers.life and self.ledger.holds_batch(call)
 
     def _end(self, call: Call, end: Callable[[Call], None]) -> bool:
         """Take the last action of a call that has a batch; False if it has none."""
         with self.section:
-            if call.places[BATCH] == NONE or call.life != self.peers.life:
+            if not self.has_batch(call):
                 return False
             end(call)
             others = self.anybody_waits()
@@ -292,6 +371,16 @@ class Actions:
 
         if full() and (not self.peers.recover() or full()):
             raise calls_limit(ledger)
+
+    def _is_full(self, call: Call) -> bool:
+        """Tell whether the tables have no room for a batch that is drawn ahead."""
+        ledger = self.ledger
+        calls = ledger.queue.count() + ledger.batches.count()
+        if calls >= ledger.limits.calls:
+            return True
+        limit = ledger.layout.held
+        top = ledger.cells[at.POOL_TOP] + call.n
+        return top > limit and ledger.batches.used() + call.n > limit
 
     def _check_held(self, call: Call) -> None:
         """Make sure that the pool takes the batch that a call gets."""

@@ -121,6 +121,24 @@ class AgeOrder:
             (self._stamp, live, 0),
         ]
 
+    def restore(self, sampleable: Ints, slots: Ints, stamps: Ints, youngest: int) -> list[Store]:
+        """Return the stores that give an empty order these records and the ages of all that live.
+
+        `sampleable` are the records that can be sampled, oldest first, and `youngest` is the
+        largest age that anybody knows of: a hold may remember a larger one than its record has.
+        """
+        cells = self._cells
+        tail, n = cells[AGE_TAIL], len(sampleable)
+        return [
+            *ring_stores(self._order, tail, sampleable),
+            (self._entry, sampleable, np.arange(tail, tail + n)),
+            (self._stamp, slots, stamps),
+            (cells, AGE_HEAD, tail),
+            (cells, AGE_TAIL, tail + n),
+            (cells, BACK_COUNT, 0),
+            (cells, NEXT_STAMP, youngest + 1),
+        ]
+
     def _join_back(self, slots: Ints, stamps: Ints) -> list[Store]:
         """Return the stores that merge slots, sorted by their new stamps, into `back`."""
         cells = self._cells

@@ -76,6 +76,18 @@ class Bag:
         """Return the stores that leave no record sampleable; the count alone says so here."""
         return []
 
+    def restore(self, sampleable: Ints, slots: Ints, stamps: Ints, youngest: int) -> list[Store]:
+        """Return the stores that give an empty bag these records, in these places."""
+        count = len(sampleable)
+        return [
+            (self._dense, slice(0, count), sampleable),
+            (self._entry, sampleable, np.arange(count)),
+        ]
+
+    def dense(self) -> Ints:
+        """Return all records that can be sampled, in the places that they have."""
+        return self._dense[: self._cells[SAMPLEABLE]].copy()
+
     def _generator_at(self, draw: int) -> np.random.Generator:
         state = self._state
         state["state"]["counter"][:] = (0, 0, 0, draw)

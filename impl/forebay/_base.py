@@ -18,6 +18,7 @@ from forebay._layout import MOST_USES, Limits
 from forebay._ledger import Ledger
 from forebay._monitor import Monitor, ThreadMonitor
 from forebay._one_process import OneProcess, bind_to_process
+from forebay._prefetch import Prefetcher
 from forebay._producer import Producer
 from forebay._shared_core import Plan, make_core
 from forebay._shared_storage import SharedStorage
@@ -87,8 +88,11 @@ class BufferBase(OneProcess):
             batch_size, _ = request_sizes(batch_size, None, None, capacity)
         if order not in ORDERS:
             raise ValueError(f"order must be 'fifo' or 'random', got {order!r}")
-        if whole_number("prefetch", prefetch, 0):
-            raise NotImplementedError("prefetching is not built yet; use prefetch=0")
+        if whole_number("prefetch", prefetch, 0) and batch_size is None:
+            raise ValueError(
+                f"prefetch={prefetch} draws whole batches ahead, so it needs a batch_size; give "
+                f"both, or use prefetch=0"
+            )
         if seed is not None:
             seed = whole_number("seed", seed, 0)
         words = np.random.SeedSequence(seed).generate_state(2, np.uint64).tolist()
@@ -97,6 +101,10 @@ class BufferBase(OneProcess):
             raise TypeError(f"trace must be a Trace or None, got {trace!r}")
         if limits is not None and not isinstance(limits, Limits):
             raise TypeError(f"limits must be a Limits or None, got {limits!r}")
+        if trace is not None and prefetch:
+            raise NotImplementedError(
+                "a trace does not tell of batches that are drawn ahead; trace with prefetch=0"
+            )
         dim_extend = whole_number("dim_extend", dim_extend, 0)
         self._transforms = Transforms(transform, write_transform)
         limits = limits or Limits()
@@ -115,9 +123,14 @@ class BufferBase(OneProcess):
             ledger = Ledger(capacity, uses, order == "fifo", key, limits, told)
             self._core = Core(ledger, monitor or ThreadMonitor(), stall)
             bind_to_process(self._core)
+        self._stall_warning = stall
         self._sizes = SizeWatch(capacity, uses)
         self._storage = storage
         self._batch_size = batch_size
+        self._prefetcher: Prefetcher | None = None
+        if batch_size is not None and prefetch:
+            parts = (self._core, storage, self._transforms)
+            self._prefetcher = Prefetcher(*parts, size=batch_size, depth=prefetch)
         self._sampling = Sampling(order, uses)
         self._dim_extend = dim_extend
 
@@ -158,6 +171,7 @@ class BufferBase(OneProcess):
             empty_write_count: accepted for TorchRL's collectors; counts of a blocking buffer are
                 never rewound.
         """
+        self._core.demand_outside()
         self._core.reclaim()
         self._core.empty()
 
@@ -167,13 +181,18 @@ class BufferBase(OneProcess):
         Args:
             immediate: refuse readers too; the records stay where they are.
         """
-        self._core.close(Closing.STOPPED if immediate else Closing.DRAINING)
+        self._close(Closing.STOPPED if immediate else Closing.DRAINING)
 
     def fail(self, error: BaseException) -> None:
         """Close the buffer for good: every call, blocked or later, raises PeerLost from `error`."""
         if not isinstance(error, BaseException):
             raise TypeError(f"fail takes the exception that is the cause, got {error!r}")
-        self._core.close(Closing.STOPPED, error)
+        self._close(Closing.STOPPED, error)
+
+    def _close(self, mode: Closing, error: BaseException | None = None) -> None:
+        self._core.close(mode, error)
+        if self._prefetcher is not None:
+            self._prefetcher.rest()
 
     @property
     def capacity(self) -> int:
@@ -184,6 +203,11 @@ class BufferBase(OneProcess):
     def batch_size(self) -> int | None:
         """How many records a reader asks for unless it says otherwise."""
         return self._batch_size
+
+    @property
+    def prefetch(self) -> int:
+        """How many batches are drawn ahead at most."""
+        return 0 if self._prefetcher is None else self._prefetcher.depth
 
     @property
     def storage(self) -> Storage:
@@ -223,13 +247,18 @@ class BufferBase(OneProcess):
     def append_transform(self, transform: Transform, *, invert: bool = False) -> None:
         """Add a transform behind those that samples go through.
 
-        If it has an `inv`, batches go through that before the other write transforms.
+        If it has an `inv`, batches go through that before the other write transforms. Batches that
+        are gathered ahead are given back first, so that what is drawn next goes through it.
 
         Args:
             transform: a callable on batches.
             invert: samples go through `inv` and written batches through the transform itself.
         """
-        self._transforms.append(transform, invert=invert)
+        if self._prefetcher is None:
+            self._transforms.append(transform, invert=invert)
+        else:
+            with self._prefetcher.emptied():
+                self._transforms.append(transform, invert=invert)
 
     def _call(
         self,
@@ -242,6 +271,7 @@ class BufferBase(OneProcess):
     ) -> Call:
         """Return a call with checked arguments; its time runs from here on."""
         core = self._core
+        core.demand_outside()
         seconds = timeout_seconds(timeout)
         event = checked_event(event)
         token = NO_TOKEN

@@ -10,8 +10,9 @@ from typing import Literal, overload
 import torch
 
 from forebay._aio import run
-from forebay._base import Batch, BufferBase
+from forebay._base import Batch
 from forebay._calls import Call, Event
+from forebay._checkpointed import CheckpointBase
 from forebay._errors import MutualWait, SampleTimeout, ShutDown
 from forebay._lease import Lease, as_index
 from forebay._records import Rows
@@ -29,7 +30,7 @@ from forebay._writer import WhenClosed, Writer
 Info = dict[str, torch.Tensor]
 
 
-class BlockingReplayBuffer(BufferBase):
+class BlockingReplayBuffer(CheckpointBase):
     """A bounded buffer whose records are used up, and whose producers wait instead of overwriting.
 
     Safe for any number of threads. A record is one row; a batch is what one call writes or reads.
@@ -41,7 +42,9 @@ class BlockingReplayBuffer(BufferBase):
         consume_after_n_samples: how often a record is sampled before it leaves.
         order: `"fifo"` samples the oldest records first, `"random"` uniformly, each record at most
             once in a batch.
-        prefetch: 0, since batches are not gathered ahead yet.
+        prefetch: how many batches of `batch_size` are drawn and gathered ahead, by threads of the
+            buffer; each process and each handle that was pickled has its own. Calls of that size
+            get them, oldest first, before anything else.
         transform: applied to every batch that is sampled.
         write_transform: applied to every batch before it is written; None for nothing. Unless
             given, it is the `inv` of `transform` where that has one.
@@ -223,7 +226,7 @@ class BlockingReplayBuffer(BufferBase):
         Nothing was consumed after each of them, nor after an error of the transform.
         """
         call = self._request(Kind.PLAIN, batch_size, at_least, timeout, cancel_event)
-        batch = self._core.read(call, self._gather)
+        batch = self._core.read(call, self._gather, self._prefetcher)
         return (batch, {"index": as_index(call.slots)}) if return_info else batch
 
     async def sample_async(
@@ -242,9 +245,11 @@ class BlockingReplayBuffer(BufferBase):
         call = self._request(
             Kind.PLAIN, batch_size, at_least, timeout, cancel_event, core.task_actor()
         )
-        return await run(
-            core, call, lambda: core.gather(call, self._gather), lambda: core.deliver(call)
-        )
+
+        def gather() -> Batch:
+            return core.gather(call, self._gather, self._prefetcher)
+
+        return await run(core, call, gather, lambda: core.deliver(call))
 
     def lease(
         self,
@@ -261,7 +266,7 @@ class BlockingReplayBuffer(BufferBase):
         """
         call = self._request(Kind.LEASE, batch_size, at_least, timeout, cancel_event)
         try:
-            batch = self._core.gather(call, self._gather)
+            batch = self._core.gather(call, self._gather, self._prefetcher)
             return Lease(self._core, call, batch)
         except BaseException:
             self._core.settle(call)
@@ -283,7 +288,7 @@ class BlockingReplayBuffer(BufferBase):
         return self._core.would_serve(self._call(Kind.WRITE, n, n, None, None))
 
     def can_sample(self, batch_size: int | None = None, *, at_least: int | None = None) -> bool:
-        """Tell whether a sample of these sizes would be served at once."""
+        """Tell whether a sample of these sizes would be served at once, from the queue too."""
         call = self._request(Kind.PLAIN, batch_size, at_least, None, None, advisory=True)
         return self._core.would_serve(call)
 
@@ -295,6 +300,8 @@ class BlockingReplayBuffer(BufferBase):
         cancel_event: Event | None = None,
     ) -> bool:
         """Wait until `rows` records can be sampled, taking none and standing in nobody's way.
+
+        A batch that was drawn ahead is as good, if `rows` is the buffer's `batch_size`.
 
         Returns:
             Whether there are; False means that the timeout has passed.
@@ -319,6 +326,8 @@ class BlockingReplayBuffer(BufferBase):
         k, m = request_sizes(batch_size, at_least, self._batch_size, self.capacity)
         call = self._call(kind, k, m, timeout, event, actor)
         call.advisory = advisory
+        if self._prefetcher is not None and k == self._prefetcher.size:
+            call.queue = self._prefetcher.owner()
         if not advisory:
             self._sizes.read(k, m)
         return call
@@ -360,7 +369,7 @@ class BlockingReplayBuffer(BufferBase):
         while True:
             call = self._request(Kind.PLAIN, k, 1, 0.0, None, advisory=True)
             try:
-                batch = self._core.read(call, self._gather)
+                batch = self._core.read(call, self._gather, self._prefetcher)
             except (SampleTimeout, ShutDown, MutualWait):
                 return
             yield batch

@@ -13,11 +13,12 @@ from forebay_spec.kernel import Verdict
 
 from forebay._layout import NONE
 from forebay._stores import Ints
-from forebay._tickets import NO_TOKEN, Kind
+from forebay._tickets import NO_QUEUE, NO_TOKEN, Kind
 
 TICKET: Final = 0
 BATCH: Final = 1
 WATCHING: Final = 2
+NUMBER: Final = 3
 
 
 @runtime_checkable
@@ -44,7 +45,8 @@ class Call:
         event: a foreign event that cancels it, looked at between waits.
         advisory: it only asks what is there now, so that its timeout is not counted.
         stopped: the foreign event, or the task that awaits the call, has cancelled it.
-        places: its ticket's row and its batch's row, or `NONE`; and 1 while it is an observer.
+        places: its ticket's row and its batch's row, or `NONE`; 1 while it is an observer; and the
+            number of its batch, which is in that row as long as the batch is the call's.
         slots: the slots of its batch, in batch order.
         warned: it has been reported as stalled.
         heads: what the two head tickets waited for when a mutual wait was found, 0 for nobody.
@@ -52,6 +54,9 @@ class Call:
         verdict: what its last look at the ledger came to.
         own_flag: what a trace calls its own flag, once it is `stopped`.
         life: the life of its process in which it was made; a forked child has another one.
+        queue: the owner of the queue that it may take from, or `NO_QUEUE`.
+        oldest: the row of the batch that it would take, or `NONE`, as its last look found it.
+        taken: its batch was drawn ahead.
     """
 
     kind: Kind
@@ -65,7 +70,7 @@ class Call:
     event: Event | None = None
     advisory: bool = False
     stopped: bool = False
-    places: list[int] = field(default_factory=lambda: [NONE, NONE, 0])
+    places: list[int] = field(default_factory=lambda: [NONE, NONE, 0, 0])
     slots: Ints = field(default_factory=lambda: _NO_SLOTS)
     warned: bool = False
     heads: tuple[int, int] = (0, 0)
@@ -73,6 +78,9 @@ class Call:
     verdict: Verdict = Verdict.WAIT
     own_flag: str | None = None
     life: int = 0
+    queue: int = NO_QUEUE
+    oldest: int = NONE
+    taken: bool = False
 
 
 _NO_SLOTS: Ints = np.empty(0, dtype=np.int64)

@@ -11,15 +11,17 @@ its slots are given back, and the wake-up that it may have been meant to hand on
 import _thread
 import itertools
 import logging
+import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final, TypeVar
+from functools import partial
+from typing import Final, Protocol, TypeVar
 
 from forebay_spec.kernel import Closing, Verdict
 
 from forebay._actions import Actions, inside_action
-from forebay._calls import BATCH, TICKET, WATCHING, Call
+from forebay._calls import TICKET, WATCHING, Call
 from forebay._describe import describe
 from forebay._layout import NONE
 from forebay._ledger import Ledger
@@ -41,6 +43,13 @@ SETTLING: Final = 100
 _logger = logging.getLogger("forebay")
 
 
+class Ahead(Protocol[T]):
+    """Batches that are drawn and gathered before somebody asks for them."""
+
+    def obtain(self, call: Call, gather: Callable[[], T]) -> T:
+        """Return the batch of a call that was served, by `gather` if it was not drawn ahead."""
+
+
 class Core(Actions):
     """Whole calls; what is copied and gathered is their callers' business.
 
@@ -52,6 +61,8 @@ class Core(Actions):
 
     Attributes:
         forked: this is a forked child's copy, whose calls are refused.
+        gathering: the threads, after the life of their process, that gather a batch ahead now and
+            must not call the buffer.
     """
 
     forked = False
@@ -65,9 +76,8 @@ class Core(Actions):
     ) -> None:
         super().__init__(ledger, monitor, peers)
         self._stall_warning = stall_warning
-        self._orphans: deque[Call] = deque()
-        self._closings: deque[tuple[Closing, BaseException | None]] = deque()
-        self._deserters: deque[tuple[list[int], int, bool]] = deque()
+        self._left: deque[Callable[[Core], object]] = deque()
+        self.gathering: set[tuple[int, int]] = set()
         self._task_actors = itertools.count(-1, -1)
 
     def fill(self, call: Call, copy: Callable[[Ints], None]) -> None:
@@ -82,7 +92,7 @@ class Core(Actions):
             self.monitor.point("admitted")
             copy(call.slots)
             self.monitor.point("copied")
-            self._demand_own(call)
+            self.demand_own(call)
         except BaseException:
             self.settle(call)
             raise
@@ -96,8 +106,10 @@ class Core(Actions):
             self.settle(call)
             raise
 
-    def gather(self, call: Call, gather: Callable[[Ints], T]) -> T:
-        """Wait for records, draw and gather them; `deliver` is left to be done.
+    def gather(self, call: Call, gather: Callable[[Ints], T], ahead: Ahead[T] | None = None) -> T:
+        """Wait for records, draw or take and gather them; `deliver` is left to be done.
+
+        A call that can take from a queue fills it up again, and what it takes comes from there.
 
         Raises:
             SampleTimeout, Cancelled, ShutDown, MutualWait, PeerLost: see the outcome table.
@@ -106,19 +118,25 @@ class Core(Actions):
         try:
             self._await(call, "asking")
             self.monitor.point("drawn")
-            batch = gather(call.slots)
-            self._demand_own(call)
-            self.ready(call)
+            own = partial(self._gather_own, call, gather)
+            batch = own() if ahead is None else ahead.obtain(call, own)
             self.monitor.point("gathered")
         except BaseException:
             self.settle(call)
             raise
         return batch
 
-    def read(self, call: Call, gather: Callable[[Ints], T]) -> T:
+    def _gather_own(self, call: Call, gather: Callable[[Ints], T]) -> T:
+        """Gather a batch that the call has drawn itself."""
+        batch = gather(call.slots)
+        self.demand_own(call)
+        self.ready(call)
+        return batch
+
+    def read(self, call: Call, gather: Callable[[Ints], T], ahead: Ahead[T] | None = None) -> T:
         """Read one batch; `call.slots` says where it was. Raises what `gather` raises."""
         try:
-            batch = self.gather(call, gather)
+            batch = self.gather(call, gather, ahead)
             self.deliver(call)
         except BaseException:
             self.settle(call)
@@ -140,7 +158,7 @@ class Core(Actions):
                     self.stop_watching(call)
                 if call.places[TICKET] != NONE:
                     self.withdraw(call)
-                if call.places[BATCH] == NONE:
+                if not self.has_batch(call):
                     return
                 if call.kind is Kind.WRITE:
                     self.monitor.point("abandoning")
@@ -188,8 +206,7 @@ class Core(Actions):
         if inside_action():
             if self.peers.shared:  # others see it even if this process ends right here
                 self.ledger.ask_to_close(mode)
-            self._closings.append((mode, failure))
-            self._reclaim_soon()
+            self.leave_to_others(lambda core: Actions.close(core, mode, failure))
         else:
             super().close(mode, failure)
 
@@ -201,50 +218,57 @@ class Core(Actions):
         return take() if inside_action() else super().look(take)
 
     def orphan(self, call: Call) -> None:
-        """Leave a batch that nobody can end any more to whoever comes next; for finalisers.
-
-        A finaliser may run in a thread that is inside the critical section, so it cannot enter it.
-        Every call looks for such batches before it begins, and those that sleep are woken.
-        """
-        self._orphans.append(call)
-        self._reclaim_soon()
+        """Leave a batch that nobody can end any more to whoever comes next; for finalisers."""
+        if call.kind is Kind.WRITE:
+            self.leave_to_others(lambda core: core.abandon(call))
+        else:
+            self.leave_to_others(lambda core: core.give_back(call))
 
     def desert(self, places: list[int], life: int, failed: bool) -> None:
         """Leave a registered producer that is gone to whoever comes next; for finalisers."""
-        self._deserters.append((places, life, failed))
-        self._reclaim_soon()
 
-    def reclaim(self) -> None:
-        """Do what finalisers and signal handlers have left to be done."""
-        if not (self._orphans or self._closings or self._deserters) or inside_action():
-            return
-        while self._deserters:
-            with suppress(IndexError, ValueError):
-                deserter = self._deserters[0]
-                places, life, failed = deserter
-                if life == self.peers.life:  # else it was this process's parent's
-                    self.unregister_producer(places, failed)
-                self._deserters.remove(deserter)
-        while self._orphans:
-            with suppress(IndexError, ValueError):
-                call = self._orphans[0]
-                (self.abandon if call.kind is Kind.WRITE else self.give_back)(call)
-                self._orphans.remove(call)
-        while self._closings:
-            with suppress(IndexError, ValueError):
-                closing = self._closings[0]
-                super().close(*closing)
-                self._closings.remove(closing)
+        def unregister(core: Core) -> None:
+            if life == core.peers.life:  # else it was this process's parent's
+                core.unregister_producer(places, failed)
 
-    def _reclaim_soon(self) -> None:
-        """Let somebody do what was left: whoever waits here, or else a thread of its own.
+        self.leave_to_others(unregister)
 
-        Those who wait in other processes cannot do it, and this one may never call again.
+    def leave_to_others(self, work: "Callable[[Core], object]") -> None:
+        """Leave an action to whoever comes next; for finalisers and signal handlers.
+
+        They may run in a thread that is inside the critical section, so they cannot enter it. Every
+        call looks for such work before it begins, and those that sleep here are woken. Those who
+        wait in other processes cannot do it, and this one may never call again: so a shared buffer
+        gets a thread for it. The action must do nothing when it is done a second time. It is given
+        the core, so that what is left keeps no buffer alive.
         """
+        self._left.append(work)
         self.monitor.wake()
         if self.peers.shared:
             with suppress(RuntimeError):  # the process ends, and so do its batches
                 _thread.start_new_thread(self.reclaim, ())
+
+    def reclaim(self) -> None:
+        """Do what finalisers and signal handlers have left to be done."""
+        if not self._left or inside_action():
+            return
+        while self._left:
+            with suppress(IndexError, ValueError):
+                work = self._left[0]
+                work(self)
+                self._left.remove(work)
+
+    def demand_outside(self) -> None:
+        """Raise in a thread that gathers a batch ahead, which must not call the buffer.
+
+        Raises:
+            RuntimeError: the calling thread is one.
+        """
+        if self.gathering and (self.peers.life, threading.get_ident()) in self.gathering:
+            raise RuntimeError(
+                "a batch is being gathered ahead, and what gathers it must not call its buffer: no "
+                "transform of a buffer with prefetch can write to, sample or capture that buffer"
+            )
 
     def thread_actor(self) -> int:
         """Return the actor for the calling thread."""
@@ -258,7 +282,7 @@ class Core(Actions):
         """Bring a call from its arrival to where it is served, or raise."""
         self.ledger.trace.relieve()
         self.monitor.point(label)
-        self._demand_own(call)
+        self.demand_own(call)
         seen = self.monitor.sequence()
         self.reclaim()
         self._poll(call)
@@ -316,7 +340,7 @@ class Core(Actions):
             return None
         return call.since + self._stall_warning
 
-    def _demand_own(self, call: Call) -> None:
+    def demand_own(self, call: Call) -> None:
         """Raise in a process that was forked in the middle of a call, which is its parent's."""
         if call.life != self.peers.life:
             raise RuntimeError(

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from forebay import _layout as at
 from forebay._batches import HoldView
+from forebay._stages import Stage
 from forebay._threads import number_in_process, thread_name
 from forebay._tickets import Kind, TicketView
 
@@ -11,10 +12,13 @@ if TYPE_CHECKING:
     from forebay._core import Core
 
 
+_HELD = {Kind.PLAIN: "a sample", Kind.LEASE: "a lease", Kind.PREFETCHED: "a batch"}
+
+
 def describe(core: "Core") -> str:
     """Return who waits and for what, what is free and sampleable, and who holds what."""
     ledger = core.ledger
-    tickets, holds, fillings, free, sampleable, filling, closing, last, now = core.look(
+    tickets, holds, fillings, free, sampleable, filling, closing, last, now, crossing = core.look(
         lambda: (
             ledger.tickets(),
             ledger.holds(),
@@ -25,6 +29,7 @@ def describe(core: "Core") -> str:
             ledger.closing,
             ledger.cells[at.LAST_DELIVERY],
             core.monitor.clock(),
+            (Stage(ledger.cells[at.STAGE]), ledger.cells[at.BOUNDARY_ACTOR]),
         )
     )
 
@@ -36,6 +41,11 @@ def describe(core: "Core") -> str:
             return f"{who} of process {process}"
         return "a task" if number < 0 else thread_name(number)
 
+    def queue(owner: int) -> str:
+        process = core.peers.elsewhere(owner)
+        where = "this process" if process is None else f"process {process}"
+        return f"a prefetch queue of {where}"
+
     lines = [
         f"buffer of {ledger.capacity} records, {closing.name.lower()}: {free} free, "
         f"{sampleable} sampleable, {filling} being filled",
@@ -43,7 +53,13 @@ def describe(core: "Core") -> str:
     ]
     lines += [f"{name(ticket.actor)} waits {_purpose(ticket)}" for ticket in tickets]
     lines += [f"{name(actor)} fills {len(slots)} slots" for actor, slots in fillings.items()]
-    lines += [f"{name(hold.owner)} holds {_held(hold)}" for hold in holds]
+    lines += [
+        f"{queue(hold.owner) if hold.kind is Kind.PREFETCHED else name(hold.owner)} "
+        f"holds {_held(hold)}"
+        for hold in holds
+    ]
+    if crossing[0] is not Stage.NONE:
+        lines.append(f"{name(crossing[1])} is {crossing[0].name.lower()} the buffer")
     if core.failure is not None:
         lines.append(f"failed with {core.failure!r}")
     return "\n".join(lines)
@@ -58,5 +74,5 @@ def _purpose(ticket: TicketView) -> str:
 
 
 def _held(hold: HoldView) -> str:
-    what = "a lease" if hold.kind is Kind.LEASE else "a sample"
+    what = _HELD[hold.kind]
     return f"{what} of {len(hold.slots)} records, {hold.state.name.lower()}"

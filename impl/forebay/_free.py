@@ -45,6 +45,15 @@ class FreeOrder:
             (cells, FRESH, cells[FRESH] - (n - used)),
         ]
 
+    def restore(self, used: Ints, fresh: int) -> list[Store]:
+        """Return the stores that make these used slots and so many fresh ones all that is free."""
+        return [
+            (self._ring, slice(0, len(used)), used),
+            (self._cells, FREE_HEAD, 0),
+            (self._cells, FREE_USED, len(used)),
+            (self._cells, FRESH, fresh),
+        ]
+
     def append(self, slots: Ints) -> list[Store]:
         """Return the stores that put slots behind the other used ones, before the fresh ones."""
         cells = self._cells

@@ -15,7 +15,8 @@ import numpy as np
 from forebay._errors import reserving
 from forebay._stores import Ints, Store, commit
 
-_scalars = iter(range(64))
+SCALARS: Final = 80
+_scalars = iter(range(SCALARS))
 
 CAPACITY: Final = next(_scalars)
 USES_PER_RECORD: Final = next(_scalars)
@@ -48,6 +49,7 @@ NEXT_BATCH: Final = next(_scalars)
 FREE_BATCH: Final = next(_scalars)
 BATCHES: Final = next(_scalars)
 LEASES: Final = next(_scalars)
+PREFETCHED: Final = next(_scalars)
 POOL_TOP: Final = next(_scalars)
 
 KEY_LOW: Final = next(_scalars)
@@ -83,9 +85,12 @@ JOURNALED: Final = next(_scalars)
 REPAIRING: Final = next(_scalars)
 UNCLAIMED: Final = next(_scalars)
 
-SCALARS: Final = 64
+STAGE: Final = next(_scalars)
+BOUNDARY_ACTOR: Final = next(_scalars)
+TO_COPY: Final = next(_scalars)
+
 PARTICIPANT_FIELDS: Final = 3
-TICKET_FIELDS: Final = 8
+TICKET_FIELDS: Final = 9
 BATCH_FIELDS: Final = 7
 NONE: Final = -1
 """A row number that names no row."""
@@ -145,6 +150,7 @@ def sizes_of(
         "phase": capacity,
         "uses": capacity,
         "pins": capacity,
+        "copying": capacity,
         "stamp": capacity,
         "entry": capacity,
         "free": capacity,
@@ -182,7 +188,8 @@ class Layout:
         participants: int = 1,
         block: Ints | None = None,
     ) -> None:
-        sizes = sizes_of(capacity, uses_per_record, limits, participants)
+        self._division = capacity, uses_per_record, limits, participants
+        sizes = sizes_of(*self._division)
         if block is None:
             with reserving(f"a capacity of {capacity} records with {limits}"):
                 block = np.zeros(sum(sizes.values()), dtype=np.int64)
@@ -215,6 +222,7 @@ class Layout:
         self.phase = view("phase")
         self.uses = view("uses")
         self.pins = view("pins")
+        self.copying = view("copying")
         self.stamp = view("stamp")
         self.entry = view("entry")
         self.free = view("free")
@@ -222,3 +230,7 @@ class Layout:
         self.back = view("back")
         self.pool_slots = view("pool_slots")
         self.pool_stamps = view("pool_stamps")
+
+    def over(self, block: Ints) -> "Layout":
+        """Return the same division of another block."""
+        return Layout(*self._division, block)

@@ -26,7 +26,9 @@ class Lease(OneProcess, Generic[B]):
     raises. A lease that is dropped without either is released with a ResourceWarning.
 
     A lease belongs to the thread that drew it: a call of that thread which can never be served
-    beside it is refused with `MutualWait`.
+    beside it is refused with `MutualWait`. A restore of the buffer makes it void: it cannot be
+    committed any more, which its block says at its end, and there is nothing to release. After
+    `empty` it can be committed or released as before, though no record comes back.
 
     Attributes:
         batch: the records.
@@ -41,8 +43,10 @@ class Lease(OneProcess, Generic[B]):
 
     @property
     def active(self) -> bool:
-        """Whether the lease was neither committed nor released so far; never in a forked child."""
-        return self._call.places[BATCH] != NONE and not self._elsewhere
+        """Whether the lease can still be committed or released; never in a forked child."""
+        if self._call.places[BATCH] == NONE or self._elsewhere:
+            return False
+        return self._core.has_batch(self._call)
 
     @property
     def _elsewhere(self) -> bool:
@@ -52,7 +56,7 @@ class Lease(OneProcess, Generic[B]):
         """Consume the records.
 
         Raises:
-            RuntimeError: the lease has ended already.
+            RuntimeError: the lease has ended already, or a restore of the buffer has made it void.
         """
         self._core.monitor.point("committing")
         if not self._core.deliver(self._call):
@@ -62,7 +66,7 @@ class Lease(OneProcess, Generic[B]):
         """Give the records back, as if they had not been drawn.
 
         Raises:
-            RuntimeError: the lease has ended already.
+            RuntimeError: the lease has ended already, or a restore of the buffer has made it void.
         """
         self._core.monitor.point("releasing")
         if not self._core.give_back(self._call):
@@ -74,6 +78,11 @@ class Lease(OneProcess, Generic[B]):
             return elsewhere()
         if self._elsewhere:
             return RuntimeError("the lease belongs to the process that this one was forked off")
+        if self._call.places[BATCH] != NONE:
+            return RuntimeError(
+                "the lease was made void by a restore of the buffer: its records are gone or are "
+                "there again, as the restored state has it"
+            )
         return RuntimeError("the lease has ended already; commit or release it once")
 
     def __enter__(self) -> B:
@@ -87,12 +96,12 @@ class Lease(OneProcess, Generic[B]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if not self.active:
+        if self._elsewhere or self._call.places[BATCH] == NONE:
             return
         try:
             if kind is None:
                 self.commit()
-            else:
+            elif self.active:
                 self.release()
         except BaseException:
             self._core.settle(self._call)

@@ -13,107 +13,21 @@ import numpy as np
 from forebay_spec.kernel import Closing, Phase, batch_rows, close_to
 
 from forebay import _layout as at
-from forebay._ages import AgeOrder
-from forebay._attendance import Attendance
-from forebay._bag import Bag
-from forebay._batches import Batches, HoldState, HoldView
-from forebay._calls import BATCH, TICKET, Call
-from forebay._free import FreeOrder
-from forebay._layout import NONE, Layout, Limits
+from forebay._batches import HoldState
+from forebay._bookkeeping import Bookkeeping
+from forebay._calls import BATCH, NUMBER, TICKET, Call
+from forebay._layout import NONE
 from forebay._rows import DROPPED, LIVE, are_sampleable, become_free, returned_stamps
-from forebay._stores import Flags, Ints, Store, commit, tally
-from forebay._tickets import STOPPED, Kind, Tickets, TicketView
-from forebay._token_rows import TokenRows
-from forebay._trace import DONE, INTERRUPTED, NO_TRACE, Tracer
+from forebay._stores import Ints, Store, commit, tally
+from forebay._tickets import Kind
+from forebay._trace import DONE, INTERRUPTED
 
-CLOSINGS: Final = tuple(Closing)
 FREE: Final = int(Phase.FREE)
 FILLING: Final = int(Phase.FILLING)
 
 
-class Ledger:
-    """All bookkeeping of one buffer, in one block of integers.
-
-    Args:
-        capacity: the number of slots.
-        uses_per_record: how often a record is drawn before it is spent.
-        fifo: whether the oldest records are drawn, or random ones.
-        key: the two words that seed the generator.
-        limits: how large the tables are.
-        trace: where the actions are written down.
-        layout: where the ledger lies, if not in memory of its own.
-        prepared: that memory has a ledger of the same sizes already.
-    """
-
-    def __init__(
-        self,
-        capacity: int,
-        uses_per_record: int = 1,
-        fifo: bool = True,
-        key: tuple[int, int] = (0, 0),
-        limits: Limits | None = None,
-        trace: Tracer = NO_TRACE,
-        layout: Layout | None = None,
-        prepared: bool = False,
-    ) -> None:
-        self.trace = trace
-        self.limits = limits or Limits()
-        self.layout = layout = layout or Layout(capacity, uses_per_record, self.limits)
-        self.cells = layout.cells
-        self._commit = layout.commit
-        self.phase, self.uses, self.pins = layout.phase, layout.uses, layout.pins
-        self.stamp = layout.stamp
-        self.free = FreeOrder(layout)
-        self.order = AgeOrder(layout) if fifo else Bag(layout)
-        self.queue = Tickets(layout)
-        self.batches = Batches(layout)
-        self.tokens = TokenRows(layout, trace)
-        self.attendance = Attendance(layout)
-        if not prepared:
-            self._prepare(capacity, uses_per_record, key)
-
-    def _prepare(self, capacity: int, uses_per_record: int, key: tuple[int, int]) -> None:
-        """Make memory full of zeros a ledger."""
-        cells = self.cells
-        cells[at.CAPACITY] = capacity
-        cells[at.USES_PER_RECORD] = uses_per_record
-        cells[at.FRESH] = capacity
-        cells[at.AGE_HEAD] = cells[at.AGE_TAIL] = cells[at.NEXT_STAMP] = 1
-        cells[at.KEY_LOW], cells[at.KEY_HIGH] = np.array(key, np.uint64).view(np.int64).tolist()
-        cells[at.LAST_DELIVERY] = NONE
-        self.queue.prepare_table()
-        self.batches.prepare_table()
-
-    @property
-    def capacity(self) -> int:
-        """The number of slots."""
-        return int(self.cells[at.CAPACITY])
-
-    @property
-    def uses_per_record(self) -> int:
-        """How often a record is drawn before it is spent."""
-        return int(self.cells[at.USES_PER_RECORD])
-
-    @property
-    def closing(self) -> Closing:
-        """How far the buffer is closed, or was asked to close by one who could not enter."""
-        cells = self.cells
-        return CLOSINGS[max(cells[at.CLOSING], cells[at.ASKED_TO_DRAIN], cells[at.ASKED_TO_STOP])]
-
-    @property
-    def sampleable(self) -> int:
-        """How many records can be sampled."""
-        return int(self.cells[at.SAMPLEABLE])
-
-    @property
-    def filling(self) -> int:
-        """How many slots are being filled."""
-        return int(self.cells[at.FILLING])
-
-    @property
-    def fresh(self) -> int:
-        """How many slots at the end of the free order were never used."""
-        return int(self.cells[at.FRESH])
+class Ledger(Bookkeeping):
+    """The effects of all actions on the bookkeeping of one buffer."""
 
     def count(self, scalar: int, by: int = 1) -> None:
         """Add to a counter that belongs to no action."""
@@ -121,7 +35,7 @@ class Ledger:
 
     def join(self, call: Call) -> None:
         """Append the call's ticket."""
-        row, stores = self.queue.join(call.kind, call.actor, call.n, call.m, call.token)
+        row, stores = self.queue.join(call.kind, call.actor, call.n, call.m, call.token, call.queue)
         blocked = self.cells[at.BLOCKED_CALLS] + 1
         self._commit(
             [
@@ -165,6 +79,7 @@ class Ledger:
                 (self.phase, slots, FILLING),
                 (cells, at.FILLING, cells[at.FILLING] + call.n),
                 *opening,
+                (call.places, NUMBER, cells[at.NEXT_BATCH]),
                 (call.places, BATCH, row),
                 *self.trace.served(call),
             ]
@@ -201,7 +116,7 @@ class Ledger:
         )
 
     def draw(self, call: Call) -> None:
-        """Draw: records are used once more, and held by the call."""
+        """Draw, Refill: records are used once more, and held by the call or by a queue."""
         cells = self.cells
         rows = batch_rows(call.n, self.sampleable)
         self.order.prepare(rows)
@@ -219,18 +134,34 @@ class Ledger:
                 (cells, at.SAMPLEABLE, cells[at.SAMPLEABLE] - tally(spent)),
                 (cells, at.PINNED, cells[at.PINNED] + tally(pins == 0)),
                 *opening,
+                (call.places, NUMBER, cells[at.NEXT_BATCH]),
+                (call.places, BATCH, row),
+                *self.trace.served(call),
+            ]
+        )
+
+    def take(self, call: Call) -> None:
+        """Ask, Draw: the oldest batch of a queue becomes the call's, as it is."""
+        row = call.oldest
+        call.slots = self.batches.slots(row)
+        call.taken = True
+        self._commit(
+            [
+                *self._leaving(call),
+                *self.batches.hand_over(row, call.kind, call.actor),
+                (call.places, NUMBER, self.batches.number(row)),
                 (call.places, BATCH, row),
                 *self.trace.served(call),
             ]
         )
 
     def ready(self, call: Call) -> None:
-        """Ready: the held batch is gathered; needs no critical section."""
+        """Ready: the held batch is gathered; its owner needs no critical section for it."""
         state = self.batches.state_store(call.places[BATCH], HoldState.READY)
         commit([state, *self.trace.acts("Ready", call)])
 
     def fail(self, call: Call) -> None:
-        """Fail: the held batch is for nobody; needs no critical section."""
+        """Fail: the held batch is for nobody; its owner needs no critical section for it."""
         row = call.places[BATCH]
         commit([self.batches.state_store(row, HoldState.FAILED), *self._failing(call)])
 
@@ -238,7 +169,8 @@ class Ledger:
         """Deliver: the held batch is the caller's; the spent that nobody holds become free."""
         cells, slots = self.cells, call.slots
         pins, phase = self.pins[slots] - 1, self.phase[slots]
-        freed = become_free(phase, self.uses[slots], self.uses_per_record, pins)
+        kept = pins + self.copying[slots]
+        freed = become_free(phase, self.uses[slots], self.uses_per_record, kept)
         spent = tally(phase[freed] == LIVE)
         self._commit(
             [
@@ -265,7 +197,7 @@ class Ledger:
         remembered = self.batches.stamps(call.places[BATCH])[live]
         stamps = returned_stamps(self.stamp[again], remembered)
         uses = uses - live
-        freed = become_free(phase, uses, self.uses_per_record, pins)
+        freed = become_free(phase, uses, self.uses_per_record, pins + self.copying[slots])
         self._commit(
             [
                 (self.pins, slots, pins),
@@ -283,16 +215,25 @@ class Ledger:
         )
 
     def empty(self) -> None:
-        """Empty: every record goes; those that are held, as soon as they are not any more."""
+        """Empty: every record goes; those that are held, as soon as they are not any more.
+
+        Batches that are drawn ahead and settled go with their records.
+        """
         cells = self.cells
         live = np.flatnonzero(self.phase == LIVE)
         if not len(live):
             self._commit([*self.trace.empties(live)])
             return
-        pinned = self.pins[live] > 0
+        gone = self.batches.settled()
+        pins = self.pins[live]
+        if gone:
+            slots = np.concatenate([self.batches.slots(row) for row in gone])
+            pins -= np.bincount(slots, minlength=self.capacity)[live]
+        pinned = (pins > 0) | (self.copying[live] > 0)
         dropped = live[pinned]
         self._commit(
             [
+                *self._dropping(gone, live, pins),
                 *self.order.clear(live),
                 *self._freeing(live[~pinned]),
                 (self.phase, dropped, DROPPED),
@@ -319,12 +260,6 @@ class Ledger:
         """Close by one plain store, which needs no critical section; in no trace."""
         self.cells[at.ASKED_TO_STOP if mode is Closing.STOPPED else at.ASKED_TO_DRAIN] = mode
 
-    def flagged(self, token: int) -> bool:
-        """Tell whether a token's flag is set: never for `NO_TOKEN`, always for `STOPPED`."""
-        if token < 0:
-            return token == STOPPED
-        return bool(self.cells[self.layout.token_base + token])
-
     def mark_stopped(self, call: Call) -> None:
         """Let the ticket of a call, if it has one, say that the call is about to leave."""
         if call.places[TICKET] != NONE:
@@ -335,36 +270,17 @@ class Ledger:
         """SetCancel: one plain store, which needs no critical section."""
         commit([(self.cells, self.layout.token_base + token, 1), *self.trace.flag(token)])
 
-    def blocked_by_leases(self, actor: int) -> tuple[Ints, Ints]:
-        """Return the slots of an actor's leases and how many of these leases hold each."""
-        slots, own = np.unique(self.batches.leased_slots(actor), return_counts=True)
-        return slots, own.astype(np.int64)
-
-    def free_order(self) -> list[int]:
-        """Return the free slots in the order in which they will be taken, for inspection."""
-        order: list[int] = self.free.first(self.free.count()).tolist()
-        return order
-
-    def tickets(self) -> list[TicketView]:
-        """Return the waiting calls in arrival order, for inspection."""
-        return self.queue.views()
-
-    def holds(self) -> list[HoldView]:
-        """Return the drawn batches in draw order, for inspection."""
-        return self.batches.holds()
-
-    def fillings(self) -> dict[int, list[int]]:
-        """Return the slots that each actor fills, in batch order, for inspection."""
-        return self.batches.fillings()
-
-    def cancelled_tokens(self) -> list[int]:
-        """Return the rows of the tokens whose flag is set, for inspection."""
-        rows: list[int] = np.flatnonzero(self.layout.tokens).tolist()
-        return rows
-
-    def sampleable_slots(self) -> Flags:
-        """Tell of every slot whether its record can be sampled, for inspection."""
-        return are_sampleable(self.phase, self.uses, self.uses_per_record)
+    def _dropping(self, gone: list[int], live: Ints, pins: Ints) -> list[Store]:
+        """Return the stores that end prefetched batches, which leaves live slots these pins."""
+        if not gone:
+            return []
+        cells = self.cells
+        unpinned = tally((self.pins[live] > 0) & (pins == 0))
+        return [
+            (self.pins, live, pins),
+            (cells, at.PINNED, cells[at.PINNED] - unpinned),
+            *self.batches.close_prefetched(gone),
+        ]
 
     def _leaving(self, call: Call) -> list[Store]:
         row = call.places[TICKET]

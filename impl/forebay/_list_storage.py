@@ -14,9 +14,10 @@ import numpy as np
 import torch
 from tensordict import TensorDictBase, lazy_stack
 
-from forebay._errors import reserving
+from forebay._errors import RecordMismatch, reserving
 from forebay._forms import is_collection, no_dimension
 from forebay._records import Rows
+from forebay._saved_rows import PART_ROWS, Arrival, RowCopy
 from forebay._schema import mismatch
 from forebay._stores import Ints
 from forebay._validate import whole_number
@@ -101,6 +102,53 @@ class ListStorage:
     def read(self, slots: Ints) -> object:
         """Return copies of the records in slots: stacked if they are tensors, else a list."""
         return _batch([self._objects[slot] for slot in slots.tolist()])
+
+    def begin_copy(self, length: int) -> RowCopy | None:
+        """Return room for copies of so many records."""
+        return _ObjectCopy(self)
+
+    def accept(self, data: object, slots: Ints) -> Arrival:
+        """Check saved records and make them ready for these slots; see `Saving.accept`."""
+        objects = [] if data is None else data
+        if not isinstance(objects, list) or len(objects) != len(slots):
+            raise RecordMismatch(
+                f"expected {len(slots)} records of a ListStorage, a list of objects, got "
+                f"{type(data).__name__}; records of tensors go into a storage of tensors"
+            )
+        replaced: list[object] = [None] * self.capacity
+        for slot, item in zip(slots.tolist(), objects, strict=True):
+            replaced[slot] = _copied(item)
+        return _Swap(self, replaced)
+
+
+class _ObjectCopy:
+    """Copies of records of any kind."""
+
+    part = PART_ROWS
+
+    def __init__(self, storage: ListStorage) -> None:
+        self._storage = storage
+        self._objects: list[object] = []
+
+    def add(self, slots: Ints) -> None:
+        self._objects += [_copied(self._storage._objects[slot]) for slot in slots.tolist()]
+
+    def data(self) -> object:
+        return self._objects
+
+
+class _Swap:
+    """Records in a list of their own, which the storage takes instead of the one that it has."""
+
+    def __init__(self, storage: ListStorage, objects: list[object]) -> None:
+        self._storage = storage
+        self._objects = objects
+
+    def fits(self) -> bool:
+        return True
+
+    def settle(self) -> None:
+        self._storage._objects = self._objects
 
 
 def _unbind(batch: TensorDictBase, dim_extend: int) -> list[object]:

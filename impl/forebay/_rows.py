@@ -24,7 +24,10 @@ def are_sampleable(phase: Ints, uses: Ints, limit: int) -> Flags:
 
 
 def become_free(phase: Ints, uses: Ints, limit: int, pins: Ints) -> Flags:
-    """Tell which slots `kernel.becomes_free` holds for."""
+    """Tell which slots `kernel.becomes_free` holds for.
+
+    A slot that is still to be copied counts as pinned once more.
+    """
     done = (phase == DROPPED) | ((phase == LIVE) & (uses == limit))
     flags: Flags = (pins == 0) & done
     return flags

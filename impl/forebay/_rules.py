@@ -24,12 +24,17 @@ from forebay._calls import TICKET, Call
 from forebay._layout import NONE
 from forebay._ledger import Ledger
 from forebay._rows import are_blocked
+from forebay._stages import held_off
 from forebay._stores import tally
-from forebay._tickets import Kind
+from forebay._threads import participant_of
+from forebay._tickets import NO_QUEUE, Kind
 
 
 class Mutual(NamedTuple):
-    """A mutual wait: the victim's ticket number, and what the heads wait for (0 for nobody)."""
+    """A mutual wait: the victim's ticket number, and what the heads wait for (0 for nobody).
+
+    There is no victim, 0, while a batch that was drawn ahead can be recalled instead.
+    """
 
     victim: int
     n: int
@@ -67,11 +72,11 @@ class Rules:
             self._closing_for_readers(),
             self.is_flagged(call),
             True,
-            False,
+            self.is_queued(call),
             call.m,
             ledger.sampleable,
             ledger.filling,
-            False,
+            self.is_held_off(call),
             False,
             self.is_expired(call),
         )
@@ -83,6 +88,34 @@ class Rules:
     def is_flagged(self, call: Call) -> bool:
         """Tell whether a call's token, event or task has cancelled it."""
         return call.stopped or self._ledger.flagged(call.token)
+
+    def is_queued(self, call: Call) -> bool:
+        """Tell whether a call has a queue to take from; `call.oldest` is what it would take."""
+        call.oldest = NONE
+        if call.queue == NO_QUEUE:
+            return False
+        queue = self._ledger.batches.queue(call.queue)
+        if queue:
+            call.oldest = queue[0]
+        return bool(queue)
+
+    def may_refill(self, call: Call, depth: int) -> bool:
+        """Tell whether a process may draw a batch ahead, of which it has `depth` at most."""
+        ledger = self._ledger
+        return (
+            not ledger.cells[at.READERS]
+            and ledger.closing is not Closing.STOPPED
+            and not self.is_held_off(call)
+            and call.n <= ledger.sampleable
+            and len(ledger.batches.prefetched(call.actor)) < depth
+        )
+
+    def is_held_off(self, call: Call) -> bool:
+        """Tell whether a capture or a restore keeps a call from being served."""
+        if not self._ledger.cells[at.STAGE]:
+            return False
+        process = participant_of(call.actor)
+        return held_off(self._ledger.layout, process, reads=call.kind is not Kind.WRITE)
 
     def is_expired(self, call: Call) -> bool:
         """Tell whether a call's deadline has passed."""
@@ -137,16 +170,22 @@ class Rules:
                 ledger.filling,
                 busy,
                 leaving,
-                False,
+                ledger.cells[at.STAGE] != 0,
             )
 
         if not holds(0):
             return None
+        ahead = ledger.cells[at.PREFETCHED] > 0
+        if ahead:
+            owners = ledger.batches.owners()
+            leaving = any(ticket.queue in owners for ticket in queue.views())
         waiting = queue.actors()
         if arriving is not None:
             waiting.add(arriving.actor)
         if not holds(ledger.batches.busy(waiting)) or self._anybody_dead():
             return None
+        if ahead and ledger.batches.settled():
+            return Mutual(0, n, m)
         gives_way = writer_gives_way(n, m, writer_number, reader_number)
         return Mutual(writer_number if gives_way else reader_number, n, m)
 
@@ -172,7 +211,7 @@ class Rules:
                 self.is_head(call),
                 call.n,
                 ledger.free.count(),
-                False,
+                self.is_held_off(call),
                 victim,
                 expired,
             )
@@ -180,11 +219,11 @@ class Rules:
             self._closing_for_readers(),
             self.is_flagged(call),
             self.is_head(call),
-            False,
+            self.is_queued(call),
             call.m,
             ledger.sampleable,
             ledger.filling,
-            False,
+            self.is_held_off(call),
             victim,
             expired,
         )

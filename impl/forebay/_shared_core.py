@@ -15,7 +15,7 @@ import numpy as np
 from forebay._core import Core
 from forebay._failure import FAILURE_BYTES
 from forebay._journal import Journal
-from forebay._layout import SCALARS, Layout, Limits, held_limit, sizes_of
+from forebay._layout import BATCH_FIELDS, SCALARS, Layout, Limits, held_limit, sizes_of
 from forebay._ledger import Ledger
 from forebay._monitor import Monitor
 from forebay._participants import Participants
@@ -47,11 +47,12 @@ class Plan(NamedTuple):
     def journal_length(self) -> int:
         """Return how many cells the largest action can change.
 
-        That is an Empty, which changes six cells for each slot and all stamps in the pool, or the
-        closing of the gaps in the pool, which moves all of its batches.
+        That is a Restore, which may change seven cells for each slot, enter a batch in each row of
+        their table and fill half of the pool. An Empty, which ends prefetched batches and changes
+        all stamps in the pool, a Load, and the closing of the gaps in the pool need no more.
         """
         held = held_limit(self.capacity, self.uses_per_record, self.limits)
-        return 2 * held + max(6 * self.capacity, self.limits.calls) + SCALARS
+        return 2 * held + 7 * self.capacity + BATCH_FIELDS * self.limits.calls + SCALARS
 
     def _sizes(self) -> dict[str, int]:
         return sizes_of(self.capacity, self.uses_per_record, self.limits, self.limits.participants)

@@ -16,17 +16,26 @@ import numpy as np
 import numpy.typing as npt
 
 from forebay import _layout as at
+from forebay._boundary import Boundary
 from forebay._calls import Call
 from forebay._errors import LimitReached
-from forebay._failure import failure_bytes, read_failure
+from forebay._failure import FAILURE_BYTES, failure_bytes, read_failure
 from forebay._journal import Journal
 from forebay._layout import NONE
 from forebay._ledger import Ledger
 from forebay._monitor import Monitor
 from forebay._participants import Participants
+from forebay._stages import Stage
 from forebay._threads import participant_of
 from forebay._tickets import Kind
 
+_LOADER_DIED: Final = failure_bytes(
+    RuntimeError(
+        "a participant died in the middle of a restore: the records of before are gone, and those "
+        "of the checkpoint are not there; make a new buffer and load the checkpoint into that"
+    ),
+    FAILURE_BYTES,
+)
 LOOK: Final = 0.5
 """Seconds between two looks for the dead while somebody waits."""
 
@@ -55,6 +64,7 @@ class SharedPeers:
         self.life = 0
         self._row: int | None = None
         self._ledger = ledger
+        self._boundary = Boundary(ledger)
         self._journal = journal
         self._participants = participants
         self._area = area
@@ -170,28 +180,39 @@ class SharedPeers:
                 layout.commit([(cells, at.RECOVERIES, recoveries), (cells, counted, 1)])
         for row in tickets:
             ticket = ledger.queue.view(row)
-            places = [row, NONE, 0]
+            places = [row, NONE, 0, 0]
             ledger.leave(Call(ticket.kind, ticket.actor, ticket.n, ticket.m, places=places))
         for row in batches:
             batch = ledger.batches.view(row)
             slots = ledger.batches.slots(row)
-            places = [NONE, row, 0]
+            places = [NONE, row, 0, batch.number]
             n = len(slots)
             call = Call(batch.kind, batch.owner, n, n, places=places, slots=slots)
             (ledger.abandon if batch.kind is Kind.WRITE else ledger.give_back)(call)
+        if self._boundary.is_of(participant):
+            self._end_boundary()
         for row in ledger.tokens.rows_of(participant).tolist():
             ledger.tokens.free(row)
         place = layout.participant_base + self._participants.place(participant)
         gone = ledger.attendance.remove(participant)
         layout.commit([*gone, (cells, counted, 0), (cells, place, 0)])
 
+    def _end_boundary(self) -> None:
+        """Let go of what a capture had still to copy; a restore cut short stops the buffer."""
+        failure = 0
+        if self._boundary.stage is Stage.LOADING and not self._ledger.cells[at.FAILURE]:
+            failure = len(_LOADER_DIED)
+            self._area[:failure] = np.frombuffer(_LOADER_DIED, np.uint8)
+        self._boundary.end(failure)
+
     def _has_something(self, participant: int) -> bool:
-        """Tell whether a participant has a ticket, a batch, an observer or a producer."""
+        """Tell whether a participant has a ticket, a batch, an observer, a producer, a boundary."""
         ledger = self._ledger
         return bool(
             ledger.queue.rows_of(participant)
             or ledger.batches.rows_of(participant)
             or any(ledger.attendance.of(participant))
+            or self._boundary.is_of(participant)
         )
 
     def _now(self) -> int:

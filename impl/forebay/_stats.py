@@ -23,7 +23,8 @@ class BufferStats(Mapping[str, int | float]):
         free: slots that can be written to.
         waiting_writers: writers that wait now.
         waiting_readers: readers that wait now.
-        waiting_observers: calls of `wait_until_sampleable` that wait now.
+        waiting_observers: calls that wait now without a place in line: `wait_until_sampleable`,
+            and whoever waits to save or to restore the buffer.
         blocked_calls: calls that have ever had to wait.
         admitted: records that were written, and so on in batches.
         delivered: records that callers were given.
@@ -34,7 +35,7 @@ class BufferStats(Mapping[str, int | float]):
         cancellations: calls that were cancelled.
         refusals: calls that found the buffer closed or had to give way in a mutual wait.
         recoveries: participants that died and were cleaned up after.
-        prefetched: batches that are gathered ahead.
+        prefetched: batches that are drawn ahead, in the queues of all processes.
         advisory_calls: questions that asked without writing or reading.
         size: the same as `sampleable`, TorchRL's name.
         write_count: the same as `admitted`, TorchRL's name.
@@ -117,7 +118,7 @@ def _counted(ledger: Ledger) -> BufferStats:
         cancellations=cells[at.CANCELLATIONS],
         refusals=cells[at.REFUSALS],
         recoveries=cells[at.RECOVERIES],
-        prefetched=0,
+        prefetched=len(ledger.batches.queue()),
         advisory_calls=cells[at.ADVISORY_CALLS],
         size=cells[at.SAMPLEABLE],
         write_count=cells[at.ADMITTED],

@@ -19,6 +19,7 @@ from forebay._arrays import Array, empty_array, tensor_of
 from forebay._errors import RecordMismatch, reserving
 from forebay._forms import is_node, no_record, unfold
 from forebay._records import Rows, TensorRows, plain_rows, rows_of
+from forebay._saved_rows import Arrival, RowCopy, TensorCopy, saved_rows
 from forebay._schema import Schema
 from forebay._stores import Ints
 from forebay._validate import whole_number
@@ -103,9 +104,7 @@ class TensorStorage:
             schema = self._fix(rows.schema)
             if rows.schema is not schema and rows.form is not None:
                 rows = rows_of(rows.form, schema, cast=rows.cast)
-        where = _side_by_side(slots)
-        for array, column in zip(self._arrays, rows.columns, strict=True):
-            array[where] = column
+        _put(self._arrays, slots, rows)
 
     def read(self, slots: Ints) -> object:
         """Return a copy of the records in slots: a TensorDict, or the tensorclass first written."""
@@ -123,6 +122,39 @@ class TensorStorage:
         ]
         return schema.assemble(tensors, len(slots))
 
+    @property
+    def schema(self) -> Schema | None:
+        """What the records look like; None before the first write."""
+        return self._schema
+
+    def copy_out(self, slots: Ints, columns: list[Array]) -> None:
+        """Copy the records in slots into arrays, one for each leaf, without making a batch."""
+        where = _side_by_side(slots)
+        for array, column in zip(self._arrays, columns, strict=True):
+            if isinstance(where, slice):
+                column[...] = array[where]
+            else:
+                array.take(where, 0, column, "clip")
+
+    def begin_copy(self, length: int) -> RowCopy | None:
+        """Return room for copies of so many records; None before the first write."""
+        return None if self._schema is None else TensorCopy(self, self._schema, length)
+
+    def accept(self, data: object, slots: Ints) -> Arrival:
+        """Check saved records and make them ready for these slots; see `Saving.accept`.
+
+        A storage without a schema takes theirs.
+        """
+        before = self._schema
+        if data is None:
+            return _Swap(self, before, before, self._arrays)
+        rows = saved_rows(data, len(slots), before)
+        if self.shared:
+            return _InPlace(self, rows, slots)
+        arrays = self._reserve(rows.schema)
+        _put(arrays, slots, rows)
+        return _Swap(self, before, rows.schema, arrays)
+
     def _fix(self, schema: Schema) -> Schema:
         """Fix the schema unless that is done, and return the one that holds."""
         with self._fixing:
@@ -137,6 +169,49 @@ class TensorStorage:
             return [
                 empty_array((self._capacity, *leaf.shape), leaf.dtype) for leaf in schema.leaves
             ]
+
+
+class _InPlace:
+    """Records that are copied into the arrays that there are, which other processes have too."""
+
+    def __init__(self, storage: TensorStorage, rows: TensorRows, slots: Ints) -> None:
+        self._storage = storage
+        self._rows = rows
+        self._slots = slots
+
+    def fits(self) -> bool:
+        return True
+
+    def settle(self) -> None:
+        self._storage.write(self._slots, self._rows)
+
+
+class _Swap:
+    """Records in arrays of their own, which the storage takes instead of those that it has."""
+
+    def __init__(
+        self,
+        storage: TensorStorage,
+        before: Schema | None,
+        schema: Schema | None,
+        arrays: list[Array],
+    ) -> None:
+        self._storage = storage
+        self._before = before
+        self._after = schema, arrays
+
+    def fits(self) -> bool:
+        return self._storage._schema is self._before
+
+    def settle(self) -> None:
+        self._storage._schema, self._storage._arrays = self._after
+
+
+def _put(arrays: list[Array], slots: Ints, rows: TensorRows) -> None:
+    """Copy rows into slots."""
+    where = _side_by_side(slots)
+    for array, column in zip(arrays, rows.columns, strict=True):
+        array[where] = column
 
 
 def _side_by_side(slots: Ints) -> slice | Ints:

@@ -17,6 +17,7 @@ from forebay._layout import (
     READER_HEAD,
     READER_TAIL,
     READERS,
+    TICKET_FIELDS,
     WRITER_HEAD,
     WRITER_TAIL,
     WRITERS,
@@ -25,11 +26,14 @@ from forebay._layout import (
 from forebay._stores import Store
 from forebay._threads import owned_by
 
-_NUMBER, _KIND, _ACTOR, _N, _M, _TOKEN, _PREVIOUS, _NEXT = range(8)
+_NUMBER, _KIND, _ACTOR, _N, _M, _TOKEN, _QUEUE, _PREVIOUS, _NEXT = range(TICKET_FIELDS)
 
 NO_TOKEN: Final = -1
 STOPPED: Final = -2
 """In the place of a token: the call's own task has cancelled it."""
+
+NO_QUEUE: Final = 0
+"""In the place of the owner of a queue of prefetched batches; those owners are below 0."""
 
 
 class Kind(IntEnum):
@@ -38,6 +42,7 @@ class Kind(IntEnum):
     WRITE = 0
     PLAIN = 1
     LEASE = 2
+    PREFETCHED = 3
 
 
 class TicketView(NamedTuple):
@@ -49,6 +54,7 @@ class TicketView(NamedTuple):
     m: int
     token: int
     number: int
+    queue: int = NO_QUEUE
 
 
 class Tickets:
@@ -57,7 +63,8 @@ class Tickets:
     def __init__(self, layout: Layout) -> None:
         self._cells = layout.cells
         self._rows = layout.calls
-        self._starts = [layout.ticket_base + field * layout.calls for field in range(8)]
+        base, rows = layout.ticket_base, layout.calls
+        self._starts = [base + field * rows for field in range(TICKET_FIELDS)]
         self._table = layout.tickets
 
     def prepare_table(self) -> None:
@@ -93,7 +100,9 @@ class Tickets:
         """Return the store that says that a ticket's call was cancelled by its task."""
         return self._cells, self._starts[_TOKEN] + row, STOPPED
 
-    def join(self, kind: Kind, actor: int, n: int, m: int, token: int) -> tuple[int, list[Store]]:
+    def join(
+        self, kind: Kind, actor: int, n: int, m: int, token: int, queue: int = NO_QUEUE
+    ) -> tuple[int, list[Store]]:
         """Return the row for a new ticket and the stores that append it."""
         cells, starts = self._cells, self._starts
         row: int = cells[FREE_TICKET]
@@ -108,6 +117,7 @@ class Tickets:
             (cells, starts[_N] + row, n),
             (cells, starts[_M] + row, m),
             (cells, starts[_TOKEN] + row, token),
+            (cells, starts[_QUEUE] + row, queue),
             (cells, starts[_PREVIOUS] + row, last),
             (cells, starts[_NEXT] + row, NONE),
             (cells, count, cells[count] + 1),
@@ -132,11 +142,11 @@ class Tickets:
 
     def view(self, row: int) -> TicketView:
         """Return one ticket."""
-        number, kind, actor, n, m, token = (
+        number, kind, actor, n, m, token, queue = (
             self._cells[self._starts[field] + row]
-            for field in (_NUMBER, _KIND, _ACTOR, _N, _M, _TOKEN)
+            for field in (_NUMBER, _KIND, _ACTOR, _N, _M, _TOKEN, _QUEUE)
         )
-        return TicketView(Kind(kind), actor, n, m, token, number)
+        return TicketView(Kind(kind), actor, n, m, token, number, queue)
 
     def rows_of(self, participant: int) -> list[int]:
         """Return the rows of all tickets of a participant."""

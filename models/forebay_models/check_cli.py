@@ -112,7 +112,7 @@ def explore(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Graphs, for-ever and heals-for-ever (liveness) or mutual-wait; all if none."
+            help="Graphs, for-ever, captures-end, heals-for-ever (liveness) or mutual-wait; or all."
         ),
     ] = None,
     tier: TierOption = Tier.QUICK,

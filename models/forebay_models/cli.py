@@ -32,6 +32,7 @@ def build() -> "typer.Typer":
         cover_cli,
         every_campaign_cli,
         faults_cli,
+        inspect_cli,
         linear_cli,
         mutants_cli,
         replay_cli,
@@ -65,6 +66,7 @@ def build() -> "typer.Typer":
     check_cli.app.command("history")(linear_cli.history)
     app.command("replay")(replay_cli.replay)
     app.command("report")(report_cli.report_runs)
+    app.command("inspect")(inspect_cli.inspect)
     return app
 
 

@@ -1,6 +1,6 @@
 """A state of `forebay_spec` as short texts, one for each thing that can change by itself."""
 
-from forebay_spec.state import State
+from forebay_spec.state import Saved, Slot, State
 
 
 def describe(state: State) -> dict[str, str]:
@@ -8,15 +8,7 @@ def describe(state: State) -> dict[str, str]:
 
     Nothing is left out, so two states are equal if and only if their descriptions are.
     """
-    lines = {
-        f"slots[{number}]": slot.phase.name.lower()
-        + "".join(
-            f" {name}={value}"
-            for name, value in (("uses", slot.uses), ("pins", slot.pins), ("stamp", slot.stamp))
-            if value
-        )
-        for number, slot in enumerate(state.slots)
-    }
+    lines = {f"slots[{number}]": _slot(slot) for number, slot in enumerate(state.slots)}
     lines["free"] = f"{_numbers(state.free)}, {state.fresh} of them fresh"
     lines["filling"] = "; ".join(f"{actor}: {_numbers(slots)}" for actor, slots in state.filling)
     lines["tickets"] = "; ".join(
@@ -30,7 +22,31 @@ def describe(state: State) -> dict[str, str]:
     lines["closing"] = state.closing.name.lower()
     lines["cancelled"] = " ".join(sorted(state.cancelled))
     lines["dead"] = " ".join(sorted(state.dead))
+    stage, actor, slots = state.boundary
+    if stage != "none":
+        lines["boundary"] = f"{stage} for {actor}" + f", {_numbers(slots)} to copy" * bool(slots)
+    else:
+        lines["boundary"] = ""
+    lines["saved"] = "" if state.saved is None else _saved(state.saved)
     return {name: text or "-" for name, text in lines.items()}
+
+
+def _saved(saved: Saved) -> str:
+    return "; ".join(
+        [
+            *map(_slot, saved.slots),
+            f"free {_numbers(saved.free)}, {saved.fresh} of them fresh",
+            *(f"queue {_numbers(slots)} aged {_numbers(ages)}" for slots, ages in saved.queue),
+        ]
+    )
+
+
+def _slot(slot: Slot) -> str:
+    return slot.phase.name.lower() + "".join(
+        f" {name}={value}"
+        for name, value in (("uses", slot.uses), ("pins", slot.pins), ("stamp", slot.stamp))
+        if value
+    )
 
 
 def _numbers(slots: tuple[int, ...]) -> str:

@@ -22,8 +22,8 @@ def check_explore(
 ) -> list[Outcome]:
     """Explore the named graphs of a tier, or all of it, and return an outcome for each.
 
-    Besides the graphs there are "for-ever" and "heals-for-ever", the liveness properties, and
-    "mutual-wait", the bound.
+    Besides the graphs there are "for-ever", "captures-end" and "heals-for-ever", the liveness
+    properties, and "mutual-wait", the bound.
     """
     observer = observer or Quiet()
     checks = _checks(tier_name)

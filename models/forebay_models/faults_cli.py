@@ -1,5 +1,7 @@
 """`forebay campaign faults`: processes of a shared buffer are killed, and it has to heal.
 
+Dumps of checkpoints are killed as well, and checkpoints damaged: see `file_faults_cli`.
+
 Torch is imported inside the command, so that `forebay --help` stays quick.
 """
 
@@ -11,6 +13,7 @@ import typer
 
 from forebay_models.campaign_cli import budget_seconds
 from forebay_models.check_cli import JsonOption, SaveOption, Tier, TierOption
+from forebay_models.file_faults_cli import run_files
 from forebay_models.outcome import Figure, Outcome, Verdict
 from forebay_models.progress import Observer, bar
 from forebay_models.verdicts import report
@@ -35,6 +38,13 @@ def faults(
     kills: Annotated[
         int | None, typer.Option(min=0, help="Random kills, instead of the tier's number.")
     ] = None,
+    files: Annotated[
+        bool, typer.Option(help="Kill dumps at every step, and damage checkpoints.")
+    ] = True,
+    damages: Annotated[
+        int | None,
+        typer.Option(min=0, help="Random damages of a checkpoint, instead of the tier's number."),
+    ] = None,
     scenario: Annotated[
         list[str] | None, typer.Option(help="A scenario by its name; all unless given.")
     ] = None,
@@ -43,9 +53,9 @@ def faults(
         typer.Option(help="One kill, as a failure names it, such as writer/v/half/2."),
     ] = None,
     budget: Annotated[
-        str | None, typer.Option(help="End after that time, such as 60s, though some are left.")
+        str | None, typer.Option(help="End kills of either kind after that time, such as 60s.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the random kills.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of the random kills and damages.")] = 0,
     plant: Annotated[
         str | None, typer.Option(help="Plant a fault of this name, which then has to be found.")
     ] = None,
@@ -55,16 +65,24 @@ def faults(
     """Kill processes of a shared buffer, and see that nothing is lost, doubled or stuck.
 
     First at labelled points, in small scenes that the specification judges; then at random moments
-    under load, with an account of every record.
+    under load, with an account of every record. Then dumps of checkpoints, which are killed, fail
+    and lose power at every step and have to leave the old or the new one; and damaged checkpoints,
+    which have to be refused.
 
     Examples:
 
     - `forebay campaign faults --tier full` - every point, and 1,000 random kills
 
-    - `forebay campaign faults --no-points --kills 5000 --seed 7`
+    - `forebay campaign faults --no-points --no-files --kills 5000 --seed 7`
     """
     chosen = _known_methods(methods)
-    fault = "" if plant is None else known_shared_fault(plant)
+    fault = "" if plant is None else known_fault(plant)
+    if only is not None and _is_of_files(fault):
+        raise typer.BadParameter(
+            f"{fault} is a fault of checkpoints, and --only names the kill of a process of a shared"
+            " buffer",
+            param_hint="--plant",
+        )
     seconds = None if budget is None else budget_seconds(budget)
     with bar() as observer:
         if only is not None:
@@ -75,6 +93,8 @@ def faults(
                 methods=chosen,
                 points=points,
                 kills=kills,
+                files=files,
+                damages=damages,
                 scenarios=scenario or [],
                 seconds=seconds,
                 seed=seed,
@@ -91,45 +111,71 @@ def run_faults(
     methods: Sequence[str] = tuple(METHODS.split(",")),
     points: bool = True,
     kills: int | None = None,
+    files: bool = True,
+    damages: int | None = None,
     scenarios: Sequence[str] = (),
     seconds: float | None = None,
     seed: int = 0,
     fault: str = "",
     observer: Observer,
 ) -> list[Outcome]:
-    """Run the kills and return the outcomes: of labelled points, and of random moments.
+    """Run the kills and return the outcomes: of labelled points, random moments, and files.
+
+    With a planted fault only those run that have to do with what it is planted in.
 
     Args:
         tier: whether every point is taken, and how many random kills there are.
         methods: of starting processes; the first one is taken for all kills.
         points: whether there are kills at labelled points.
         kills: random kills, or None for as many as the tier has.
+        files: whether dumps are killed and checkpoints damaged.
+        damages: random damages, or None for as many as the tier has.
         scenarios: names of those whose points are taken; none means all.
         seconds: the budget of each of the two, or None for as long as it takes.
-        seed: of the random kills.
+        seed: of the random kills and damages.
         fault: the name of a fault to plant, or nothing.
         observer: is told how far it has come.
     """
     kills = KILLS[tier] if kills is None else kills
-    observer.expects(points + (kills > 0))
+    if fault:
+        in_files = _is_of_files(fault)
+        points, kills, files = points and not in_files, 0 if in_files else kills, in_files
+    observer.expects(points + (kills > 0) + 2 * files)
     outcomes = []
     if points:
         outcomes.append(_run_points(tier, methods, scenarios, seconds, fault, observer))
     if kills:
         outcomes.append(_run_random(methods[0], kills, seconds, seed, fault, observer))
+    if files:
+        outcomes += run_files(
+            tier=tier,
+            method=methods[0],
+            damages=damages,
+            seed=seed,
+            fault=fault,
+            observer=observer,
+        )
     return outcomes
 
 
-def known_shared_fault(name: str) -> str:
-    """Return the name of a fault that can be planted in recovery, or say which there are."""
+def known_fault(name: str) -> str:
+    """Return the name of a fault of recovery or of checkpoints, or say which there are."""
+    from forebay_models.mutants.files import FILE_MUTANTS
     from forebay_models.mutants.shared import SHARED_MUTANTS
 
-    if name not in SHARED_MUTANTS:
+    known = [*SHARED_MUTANTS, *FILE_MUTANTS]
+    if name not in known:
         raise typer.BadParameter(
-            f"no fault is called {name!r}; there are: {', '.join(SHARED_MUTANTS)}",
-            param_hint="--plant",
+            f"no fault is called {name!r}; there are: {', '.join(known)}", param_hint="--plant"
         )
     return name
+
+
+def _is_of_files(fault: str) -> bool:
+    """Tell whether a fault is planted in how checkpoints are written or read."""
+    from forebay_models.mutants.files import FILE_MUTANTS
+
+    return fault in FILE_MUTANTS
 
 
 def _run_points(
@@ -201,7 +247,7 @@ def _run_random(
         load.run()
     except Wrong as error:
         plant = f" --plant {fault}" if fault else ""
-        again = f"--no-points --methods {method} --kills {kills} --seed {seed}{plant}"
+        again = f"--no-points --no-files --methods {method} --kills {kills} --seed {seed}{plant}"
         verdict = Verdict.VIOLATED
         detail = (
             f"{error}\n\nto try again, though the moments differ: forebay campaign faults {again}"

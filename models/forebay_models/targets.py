@@ -1,7 +1,7 @@
 """What can be driven, and what of the specification can be exercised there.
 
-`local` is the buffer on threads, which cannot be killed. `shared` is a buffer over a
-`SharedStorage`; its participants can.
+`local` is the buffer on threads, which cannot be killed and are all of one process. `shared` is a
+buffer over a `SharedStorage`; its participants can, and each is a process of its own.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from forebay_spec.bounds import FEATURES, QUICK, Bounds
 from forebay_spec.properties import WITNESSES
 
 StorageKind = Literal["tensor", "list", "shared"]
-_ABOUT_THE_DEAD: Final = frozenset({"Kill", "Recover"})
+_DEATHS: Final = frozenset({"Kill", "Recover"})
 
 
 class Target(StrEnum):
@@ -48,15 +48,28 @@ class Scope(NamedTuple):
         return f"{' and '.join(self.storages)} storage"
 
 
+def _witnesses(graphs: Mapping[str, Bounds]) -> tuple[str, ...]:
+    """Return the witnesses that can be shown where nobody can be killed, or somebody can."""
+    mortal = any("Kill" in bounds.features for bounds in graphs.values())
+    return tuple(
+        name for name, row in WITNESSES.items() if mortal or not _DEATHS & set(row.actions)
+    )
+
+
+_OF_ONE_PROCESS: Final = {
+    name: bounds for name, bounds in QUICK.items() if "Kill" not in bounds.features
+}
+_OF_MANY: Final = {name: bounds for name, bounds in QUICK.items() if not bounds.process_of}
+
 LOCAL: Final = Scope(
     Target.LOCAL,
     ("tensor", "list"),
     FEATURES - {"Kill"},
-    tuple(name for name in ACTIONS if name not in _ABOUT_THE_DEAD),
-    tuple(name for name, row in WITNESSES.items() if not _ABOUT_THE_DEAD & set(row.actions)),
-    {name: bounds for name, bounds in QUICK.items() if "Kill" not in bounds.features},
+    tuple(name for name in ACTIONS if name not in _DEATHS),
+    _witnesses(_OF_ONE_PROCESS),
+    _OF_ONE_PROCESS,
 )
 SHARED: Final = Scope(
-    Target.SHARED, ("shared",), FEATURES, tuple(ACTIONS), tuple(WITNESSES), dict(QUICK)
+    Target.SHARED, ("shared",), FEATURES, tuple(ACTIONS), _witnesses(_OF_MANY), _OF_MANY
 )
 SCOPES: Final[Mapping[Target, Scope]] = {scope.target: scope for scope in (LOCAL, SHARED)}

@@ -6,19 +6,25 @@ call changes nothing). The table `ACTIONS` is the machine. A faulty machine is t
 an entry replaced, or `actions_under` another judge.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
 
+from forebay_spec import arguments as possible
+from forebay_spec import guards as when
+from forebay_spec.arguments import Args, Instances
+from forebay_spec.boundary import captured, loaded, restored
 from forebay_spec.bounds import Bounds, ReaderKind
 from forebay_spec.effects import (
     abandoned,
     admitted,
+    copied,
     delivered,
     drawn,
     emptied,
     gathered,
+    handed,
     published,
     recovered,
     returned,
@@ -26,23 +32,34 @@ from forebay_spec.effects import (
 )
 from forebay_spec.kernel import Closing, Verdict, close_to
 from forebay_spec.state import (
+    NO_BOUNDARY,
+    Boundary,
+    HoldKind,
+    HoldState,
+    Stage,
     State,
     Ticket,
-    filling_of,
-    has_something,
-    idle,
     initial,
-    is_ready_lease,
-    ticket_of,
+    is_settled,
+    is_stale,
 )
-from forebay_spec.verdicts import Judge, verdict, waiting
+from forebay_spec.verdicts import Judge, takes, verdict, waiting
 
-__all__ = ["ACTIONS", "Action", "Label", "Machine", "actions_under", "actor_of", "verdict"]
+__all__ = [
+    "ACTIONS",
+    "Action",
+    "Args",
+    "Instances",
+    "Label",
+    "Machine",
+    "actions_under",
+    "actor_of",
+    "verdict",
+]
 
-Args = tuple[str | int, ...]
-Instances = Callable[[Bounds, State], Iterable[Args]]
 Admit = Callable[[State, str, int], State]
-Draw = Callable[[Bounds, State, str, ReaderKind, int], tuple[State, ...]]
+Draw = Callable[[Bounds, State, str, HoldKind, int], tuple[State, ...]]
+Take = Callable[[State, int, str, ReaderKind], State]
 
 
 class Label(NamedTuple):
@@ -60,29 +77,41 @@ class Action:
     """One row of the table of actions.
 
     `enabled(bounds, state, *args)` is the guard; `apply(bounds, state, *args)` returns what may
-    come out, and is only asked where the guard holds.
+    come out, and is only asked where the guard holds. `within(bounds)` tells whether there may be a
+    state within the bounds in which it holds, so that nobody asks again and again.
     """
 
     name: str
     instances: Instances
     enabled: Callable[..., bool]
     apply: Callable[..., tuple[State, ...]]
+    within: Callable[[Bounds], bool] = lambda bounds: True
+
+
+def with_feature(name: str) -> Callable[[Bounds], bool]:
+    """Return what tells whether a feature may happen within bounds."""
+    return lambda bounds: name in bounds.features
+
+
+def with_prefetch(bounds: Bounds) -> bool:
+    """Tell whether batches may be drawn ahead within bounds."""
+    return bounds.prefetch > 0
 
 
 def actor_of(state: State, label: Label) -> str | None:
     """Return who takes a step: the caller, the owner of the hold, or None for outsiders.
 
-    Nobody dies or is recovered by a step of its own.
+    The owner may be a process. Nobody dies or is recovered by a step of its own.
     """
     if label.name in {"Ready", "Fail", "Deliver", "Return"}:
         return state.holds[_position(label.args[0])].owner
-    if label.name in {"SetCancel", "Close", "Empty", "Kill", "Recover"}:
+    if label.name in {"SetCancel", "Close", "Recall", "Empty", "Kill", "Recover"}:
         return None
     return str(label.args[0])
 
 
 def actions_under(
-    judge: Judge = verdict, *, admit: Admit = admitted, draw: Draw = drawn
+    judge: Judge = verdict, *, admit: Admit = admitted, draw: Draw = drawn, take: Take = handed
 ) -> Mapping[str, Action]:
     """Return the table of actions under a judge, with these effects of being served.
 
@@ -95,6 +124,9 @@ def actions_under(
     def serve(bounds: Bounds, state: State, ticket: Ticket) -> tuple[State, ...]:
         if ticket.kind == "write":
             return (admit(state, ticket.actor, ticket.n),)
+        h = takes(bounds, state, ticket)
+        if h is not None:
+            return (take(state, h, ticket.actor, ticket.kind),)
         return draw(bounds, state, ticket.actor, ticket.kind, ticket.n)
 
     def call(bounds: Bounds, state: State, ticket: Ticket) -> tuple[State, ...]:
@@ -113,7 +145,7 @@ def actions_under(
         return call(bounds, state, Ticket(kind, c, k, m))
 
     def gets(bounds: Bounds, state: State, x: str, *verdicts: Verdict) -> bool:
-        return _waits(state, x) and judge(bounds, state, x, False) in verdicts
+        return when.waits(state, x) and judge(bounds, state, x, False) in verdicts
 
     def granted(bounds: Bounds, state: State, x: str) -> bool:
         return gets(bounds, state, x, Verdict.SERVE)
@@ -121,8 +153,11 @@ def actions_under(
     def grant(bounds: Bounds, state: State, x: str) -> tuple[State, ...]:
         return serve(bounds, without_ticket(state, x), waiting(state, x))
 
+    def refill(bounds: Bounds, state: State, q: str) -> tuple[State, ...]:
+        return draw(bounds, state, q, "prefetched", bounds.batch_size)
+
     def may_expire(bounds: Bounds, state: State, x: str) -> bool:
-        if "Expire" not in bounds.features or not _waits(state, x):
+        if "Expire" not in bounds.features or not when.waits(state, x):
             return False
         return judge(bounds, state, x, True) == Verdict.TIMEOUT
 
@@ -132,142 +167,64 @@ def actions_under(
     def is_refused(bounds: Bounds, state: State, x: str) -> bool:
         return gets(bounds, state, x, Verdict.SHUT_DOWN, Verdict.MUTUAL_WAIT)
 
+    capture, restore = when.may_begin("Capture"), when.may_begin("Restore")
+    captures, restores = with_feature("Capture"), with_feature("Restore")
     rows = (
-        Action("Arrive", _writes, _may_call, arrive),
-        Action("Admit", _who_wait_to_write, granted, grant),
-        Action("Publish", _who_fill, _fills, _publish),
-        Action("Abandon", _who_fill, _may_abandon, _abandon),
-        Action("Ask", _reads, _may_call, ask),
-        Action("Draw", _who_wait_to_read, granted, grant),
-        Action("Ready", _holds, _gathers, _ready),
-        Action("Fail", _holds, _may_fail, _fail),
-        Action("Deliver", _holds, _is_ready, _deliver),
-        Action("Return", _holds, _may_return, _return),
-        Action("Expire", _who_wait, may_expire, _leave),
-        Action("Cancel", _who_wait, is_cancelled, _leave),
-        Action("Refuse", _who_wait, is_refused, _leave),
-        Action("SetCancel", _tokens, _is_unset, _set_cancel),
-        Action("Close", _modes, _always, _close),
-        Action("Empty", _once, _may_empty, _empty),
-        Action("Kill", _who_act, _may_die, _kill),
-        Action("Recover", _who_are_dead, _is_dead, _recover),
+        Action("Arrive", possible.writes, when.may_call, arrive),
+        Action("Admit", possible.who_wait_to_write, granted, grant),
+        Action("Publish", possible.who_fill, when.fills, _publish),
+        Action("Abandon", possible.who_fill, when.may_abandon, _abandon, with_feature("Abandon")),
+        Action("Ask", possible.reads, when.may_call, ask),
+        Action("Draw", possible.who_wait_to_read, granted, grant),
+        Action("Refill", possible.who_prefetch, when.may_refill, refill, with_prefetch),
+        Action("Ready", possible.holds, when.gathers, _ends("ready")),
+        Action("Fail", possible.holds, when.may_fail, _ends("failed"), with_feature("Fail")),
+        Action("Deliver", possible.holds, when.may_deliver, _deliver),
+        Action("Return", possible.holds, when.may_return, _return),
+        Action("Expire", possible.who_wait, may_expire, _leave, with_feature("Expire")),
+        Action("Cancel", possible.who_wait, is_cancelled, _leave),
+        Action("Refuse", possible.who_wait, is_refused, _leave),
+        Action("SetCancel", possible.tokens, when.is_unset, _set_cancel),
+        Action("Close", possible.modes, when.always, _close),
+        Action("Recall", possible.once, when.may_recall, _recall, with_prefetch),
+        Action("Empty", possible.once, when.may_empty, _empty, with_feature("Empty")),
+        Action("CaptureAsk", possible.who_act, capture, _begin("capturing"), captures),
+        Action("Capture", possible.who_is_at_it, when.may_capture, _capture, captures),
+        Action("CaptureDone", possible.who_is_at_it, when.is_at("copying"), _copy, captures),
+        Action("RestoreAsk", possible.who_act, restore, _begin("restoring"), restores),
+        Action("Load", possible.who_is_at_it, when.may_load, _load, restores),
+        Action("Restore", possible.who_is_at_it, when.is_at("loading"), _restore, restores),
+        Action("Reject", possible.who_is_at_it, when.is_at("restoring"), _reject, restores),
+        Action("Kill", possible.who_act, when.may_die, _kill, with_feature("Kill")),
+        Action("Recover", possible.who_are_dead, when.is_dead, _recover, with_feature("Kill")),
     )
     return {action.name: action for action in rows}
 
 
-# What the arguments may be. Actions about a ticket, a filling batch or a hold look at those that
-# there are, the others at the constants.
-
-
-def _writes(bounds: Bounds, state: State) -> Iterable[Args]:
-    return ((p, n) for p in bounds.producers for n in bounds.write_sizes)
-
-
-def _reads(bounds: Bounds, state: State) -> Iterable[Args]:
-    return ((c, *request) for c in bounds.readers for request in bounds.requests)
-
-
-def _who_wait(bounds: Bounds, state: State) -> Iterable[Args]:
-    return ((ticket.actor,) for ticket in state.tickets)
-
-
-def _who_wait_to_write(bounds: Bounds, state: State) -> Iterable[Args]:
-    return ((ticket.actor,) for ticket in state.tickets if ticket.kind == "write")
-
-
-def _who_wait_to_read(bounds: Bounds, state: State) -> Iterable[Args]:
-    return ((ticket.actor,) for ticket in state.tickets if ticket.kind != "write")
-
-
-def _who_fill(bounds: Bounds, state: State) -> Iterable[Args]:
-    return ((p,) for p, _ in state.filling)
-
-
-def _holds(bounds: Bounds, state: State) -> Iterable[Args]:
-    return ((h,) for h in range(len(state.holds)))
-
-
-def _tokens(bounds: Bounds, state: State) -> Iterable[Args]:
-    return ((token,) for token in bounds.tokens)
-
-
-def _modes(bounds: Bounds, state: State) -> Iterable[Args]:
-    return ((mode.name.lower(),) for mode in bounds.closings)
-
-
-def _once(bounds: Bounds, state: State) -> Iterable[Args]:
-    return ((),)
-
-
-def _who_act(bounds: Bounds, state: State) -> Iterable[Args]:
-    return ((x,) for x in bounds.actors)
-
-
-def _who_are_dead(bounds: Bounds, state: State) -> Iterable[Args]:
-    return ((x,) for x in bounds.actors if x in state.dead)
-
-
-# Guards and effects. Who is dead takes no step: every guard about an actor, or about a hold of its
-# own, asks for that, but that of Recover.
-
-
-def _waits(state: State, x: str) -> bool:
-    return ticket_of(state, x) is not None and x not in state.dead
-
-
-def _lives_with_hold(state: State, h: int) -> bool:
-    return h < len(state.holds) and state.holds[h].owner not in state.dead
-
-
-def _may_call(bounds: Bounds, state: State, x: str, *call: str | int) -> bool:
-    return idle(state, x)
-
-
-def _fills(bounds: Bounds, state: State, p: str) -> bool:
-    return bool(filling_of(state, p)) and p not in state.dead
+# Effects, as one state or all that may come out.
 
 
 def _publish(bounds: Bounds, state: State, p: str) -> tuple[State, ...]:
     return (published(bounds, state, p),)
 
 
-def _may_abandon(bounds: Bounds, state: State, p: str) -> bool:
-    return "Abandon" in bounds.features and _fills(bounds, state, p)
-
-
 def _abandon(bounds: Bounds, state: State, p: str) -> tuple[State, ...]:
     return (abandoned(state, p),)
 
 
-def _gathers(bounds: Bounds, state: State, h: int) -> bool:
-    return _lives_with_hold(state, h) and state.holds[h].state == "gathering"
+def _ends(outcome: HoldState) -> Callable[[Bounds, State, int], tuple[State, ...]]:
+    """Return the effect of a gather that comes to this outcome; a stale batch is let go."""
 
+    def effect(bounds: Bounds, state: State, h: int) -> tuple[State, ...]:
+        if is_stale(state, state.holds[h]):
+            return _return(bounds, state, h)
+        return (gathered(state, h, outcome),)
 
-def _ready(bounds: Bounds, state: State, h: int) -> tuple[State, ...]:
-    return (gathered(state, h, "ready"),)
-
-
-def _may_fail(bounds: Bounds, state: State, h: int) -> bool:
-    return "Fail" in bounds.features and _gathers(bounds, state, h)
-
-
-def _fail(bounds: Bounds, state: State, h: int) -> tuple[State, ...]:
-    return (gathered(state, h, "failed"),)
-
-
-def _is_ready(bounds: Bounds, state: State, h: int) -> bool:
-    return _lives_with_hold(state, h) and state.holds[h].state == "ready"
+    return effect
 
 
 def _deliver(bounds: Bounds, state: State, h: int) -> tuple[State, ...]:
     return (delivered(bounds, state, h),)
-
-
-def _may_return(bounds: Bounds, state: State, h: int) -> bool:
-    if not _lives_with_hold(state, h):
-        return False
-    hold = state.holds[h]
-    return hold.state == "failed" or is_ready_lease(hold)
 
 
 def _return(bounds: Bounds, state: State, h: int) -> tuple[State, ...]:
@@ -278,40 +235,54 @@ def _leave(bounds: Bounds, state: State, x: str) -> tuple[State, ...]:
     return (without_ticket(state, x),)
 
 
-def _is_unset(bounds: Bounds, state: State, token: str) -> bool:
-    return token in bounds.tokens and token not in state.cancelled
-
-
 def _set_cancel(bounds: Bounds, state: State, token: str) -> tuple[State, ...]:
     return (state._replace(cancelled=state.cancelled | {token}),)
-
-
-def _always(bounds: Bounds, state: State, *args: str | int) -> bool:
-    return True
 
 
 def _close(bounds: Bounds, state: State, mode: str) -> tuple[State, ...]:
     return (state._replace(closing=close_to(state.closing, Closing[mode.upper()])),)
 
 
-def _may_empty(bounds: Bounds, state: State) -> bool:
-    return "Empty" in bounds.features
+def _recall(bounds: Bounds, state: State) -> tuple[State, ...]:
+    youngest = max(h for h, hold in enumerate(state.holds) if is_settled(hold))
+    return _return(bounds, state, youngest)
 
 
 def _empty(bounds: Bounds, state: State) -> tuple[State, ...]:
     return (emptied(bounds, state),)
 
 
-def _may_die(bounds: Bounds, state: State, x: str) -> bool:
-    return "Kill" in bounds.features and x not in state.dead and has_something(state, x)
+def _begin(stage: Stage) -> Callable[[Bounds, State, str], tuple[State, ...]]:
+    """Return the effect of asking for a capture or a restore."""
+
+    def effect(bounds: Bounds, state: State, x: str) -> tuple[State, ...]:
+        return (state._replace(boundary=Boundary(stage, x, ())),)
+
+    return effect
+
+
+def _capture(bounds: Bounds, state: State, x: str) -> tuple[State, ...]:
+    return (captured(bounds, state, x),)
+
+
+def _copy(bounds: Bounds, state: State, x: str) -> tuple[State, ...]:
+    return (copied(bounds, state),)
+
+
+def _load(bounds: Bounds, state: State, x: str) -> tuple[State, ...]:
+    return (loaded(bounds, state, x),)
+
+
+def _restore(bounds: Bounds, state: State, x: str) -> tuple[State, ...]:
+    return (restored(bounds, state, x),)
+
+
+def _reject(bounds: Bounds, state: State, x: str) -> tuple[State, ...]:
+    return (state._replace(boundary=NO_BOUNDARY),)
 
 
 def _kill(bounds: Bounds, state: State, x: str) -> tuple[State, ...]:
     return (state._replace(dead=state.dead | {x}),)
-
-
-def _is_dead(bounds: Bounds, state: State, x: str) -> bool:
-    return x in state.dead
 
 
 def _recover(bounds: Bounds, state: State, x: str) -> tuple[State, ...]:
@@ -333,6 +304,11 @@ class Machine:
     bounds: Bounds
     actions: Mapping[str, Action] = field(default_factory=lambda: ACTIONS)
 
+    @cached_property
+    def _happening(self) -> tuple[Action, ...]:
+        """The actions that may happen at all, in the order of the table."""
+        return tuple(row for row in self.actions.values() if row.within(self.bounds))
+
     def initial(self) -> State:
         """Return the one initial state."""
         return initial(self.bounds)
@@ -341,7 +317,7 @@ class Machine:
         """Return the steps that may happen in a state, in the order of the table of actions."""
         return [
             Label(action.name, args)
-            for action in self.actions.values()
+            for action in self._happening
             for args in action.instances(self.bounds, state)
             if action.enabled(self.bounds, state, *args)
         ]
@@ -356,7 +332,7 @@ class Machine:
     def successors(self, state: State) -> Iterator[tuple[Label, State]]:
         """Yield every step from a state with what comes out of it, self-loops included."""
         bounds = self.bounds
-        for action in self.actions.values():
+        for action in self._happening:
             for args in action.instances(bounds, state):
                 if action.enabled(bounds, state, *args):
                     label = Label(action.name, args)

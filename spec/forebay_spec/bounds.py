@@ -15,7 +15,9 @@ from forebay_spec.kernel import Closing
 
 Order = Literal["fifo", "random"]
 ReaderKind = Literal["plain", "lease"]
-FEATURES: Final = frozenset({"Abandon", "Fail", "Expire", "Empty", "Kill"})
+FEATURES: Final = frozenset(
+    {"Abandon", "Fail", "Expire", "Empty", "Flush", "Capture", "Restore", "Kill"}
+)
 
 
 class Request(NamedTuple):
@@ -28,7 +30,12 @@ class Request(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """The constants of one model; sizes are in records. Impossible sizes raise `ValueError`."""
+    """The constants of one model; sizes are in records. Impossible sizes raise `ValueError`.
+
+    `process_of` names the processes of those actors that share one; every other actor is a process
+    of its own, of the same name. `prefetch` is how many batches of `batch_size` records a process
+    may have drawn ahead.
+    """
 
     name: str
     capacity: int
@@ -39,6 +46,9 @@ class Bounds:
     write_sizes: tuple[int, ...]
     requests: tuple[Request, ...]
     token_of: tuple[tuple[str, str], ...] = ()
+    process_of: tuple[tuple[str, str], ...] = ()
+    prefetch: int = 0
+    batch_size: int = 1
     features: frozenset[str] = frozenset()
     closings: tuple[Closing, ...] = ()
 
@@ -52,6 +62,14 @@ class Bounds:
             raise ValueError(f"{self.name}: requests have 1 <= m <= k <= {self.capacity}")
         if not self.features <= FEATURES:
             raise ValueError(f"{self.name}: the features are {sorted(FEATURES)}")
+        if self.prefetch < 0 or not 1 <= self.batch_size <= self.capacity:
+            raise ValueError(f"{self.name}: prefetched batches have 1..{self.capacity} records")
+        if not {x for x, _ in self.process_of} <= set(self.actors):
+            raise ValueError(f"{self.name}: only actors are of a process")
+        if {q for _, q in self.process_of} & set(self.actors):
+            raise ValueError(f"{self.name}: a process that is shared is named unlike any actor")
+        if self.process_of and "Kill" in self.features:
+            raise ValueError(f"{self.name}: only who is a process of its own is killed")
 
     def __hash__(self) -> int:
         """Equal bounds have equal names, and the hash of a string is kept by the interpreter."""
@@ -66,6 +84,24 @@ class Bounds:
     def actors(self) -> tuple[str, ...]:
         """Everybody who makes calls, producers first, each once."""
         return tuple(dict.fromkeys((*self.producers, *self.readers)))
+
+    @cached_property
+    def processes(self) -> tuple[str, ...]:
+        """Every process that some actor belongs to, each once."""
+        return tuple(dict.fromkeys(self.process(actor) for actor in self.actors))
+
+    @cached_property
+    def reading(self) -> tuple[str, ...]:
+        """Every process that some reader belongs to, each once."""
+        return tuple(dict.fromkeys(self.process(reader) for reader in self.readers))
+
+    @cached_property
+    def _processes_by_actor(self) -> Mapping[str, str]:
+        return dict(self.process_of)
+
+    def process(self, actor: str) -> str:
+        """Return the process of an actor."""
+        return self._processes_by_actor.get(actor, actor)
 
     @cached_property
     def tokens(self) -> tuple[str, ...]:
@@ -90,6 +126,10 @@ class Bounds:
         ]
         if self.token_of:
             parts.append("tokens " + " ".join(f"{a}:{t}" for a, t in self.token_of))
+        if self.process_of:
+            parts.append("processes " + " ".join(f"{a}:{q}" for a, q in self.process_of))
+        if self.prefetch:
+            parts.append(f"D={self.prefetch} B={self.batch_size}")
         if self.features:
             parts.append(" ".join(sorted(self.features)))
         if self.closings:
@@ -188,6 +228,76 @@ _QUICK = (
         requests=(_PLAIN_1,),
         features=frozenset({"Kill"}),
     ),
+    Bounds(
+        name="prefetch",
+        capacity=2,
+        producers=("p1",),
+        readers=("c1",),
+        write_sizes=(1,),
+        requests=(_PLAIN_1, _PLAIN_2),
+        prefetch=1,
+        features=frozenset({"Fail", "Empty", "Flush"}),
+        closings=_BOTH,
+    ),
+    Bounds(
+        name="threads",
+        capacity=2,
+        order="random",
+        producers=("p1",),
+        readers=("c1", "c2"),
+        write_sizes=(1,),
+        requests=(_PLAIN_1, _PLAIN_2),
+        process_of=(("p1", "q1"), ("c1", "q1"), ("c2", "q1")),
+        prefetch=2,
+        features=frozenset({"Flush"}),
+        closings=(Closing.DRAINING,),
+    ),
+    Bounds(
+        name="captures",
+        capacity=2,
+        uses=2,
+        producers=("p1",),
+        readers=("c1",),
+        write_sizes=(2,),
+        requests=(_PLAIN_1,),
+        process_of=(("p1", "q1"), ("c1", "q1")),
+        prefetch=1,
+        features=frozenset({"Abandon", "Capture"}),
+    ),
+    Bounds(
+        name="copies",
+        capacity=2,
+        producers=("p1",),
+        readers=("c1",),
+        write_sizes=(2,),
+        requests=(_PLAIN_1,),
+        process_of=(("p1", "q1"), ("c1", "q1")),
+        prefetch=2,
+        features=frozenset({"Empty", "Capture"}),
+    ),
+    Bounds(
+        name="restores",
+        capacity=2,
+        producers=("p1",),
+        readers=("c1",),
+        write_sizes=(1,),
+        requests=(_PLAIN_1, _LEASE_2),
+        process_of=(("p1", "q1"), ("c1", "q1")),
+        prefetch=1,
+        batch_size=2,
+        features=frozenset({"Capture", "Restore"}),
+    ),
+    Bounds(
+        name="lost",
+        capacity=2,
+        producers=("p1",),
+        readers=("c1",),
+        write_sizes=(1,),
+        requests=(_PLAIN_2,),
+        prefetch=1,
+        batch_size=2,
+        features=frozenset({"Capture", "Restore", "Kill"}),
+    ),
 )
 QUICK: Final[Mapping[str, Bounds]] = {bounds.name: bounds for bounds in _QUICK}
 
@@ -221,6 +331,12 @@ _FULL = (
     replace(QUICK["crash"], capacity=3, producers=("p1", "p2"), requests=(_LEASE_1_OF_2,)),
     replace(QUICK["crash"], name="crash-two", producers=("p1", "p2")),
     replace(QUICK["heals"], capacity=3, readers=("c1", "c2")),
+    replace(QUICK["prefetch"], capacity=3, write_sizes=(1, 2), prefetch=2),
+    replace(QUICK["threads"], capacity=3, requests=(_PLAIN_1, _PLAIN_2, _LEASE_1)),
+    replace(QUICK["captures"], capacity=3),
+    replace(QUICK["copies"], capacity=3),
+    replace(QUICK["restores"], capacity=3),
+    replace(QUICK["lost"], capacity=3),
 )
 FULL: Final[Mapping[str, Bounds]] = {
     bounds.name: replace(bounds, name=f"{bounds.name}-full") for bounds in _FULL

@@ -2,7 +2,8 @@
 
 Each function takes a state and returns the next one; a draw at random returns all that may come
 out. None of them asks whether the action may happen, that is the guards' matter, and none but
-`recovered` touches the tickets: a ticket leaves by `without_ticket`, before.
+`recovered` touches the tickets: a ticket leaves by `without_ticket`, before. What captures and
+restores do is in `forebay_spec.boundary`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,17 +11,27 @@ from itertools import permutations
 from typing import Final
 
 from forebay_spec.bounds import Bounds, ReaderKind
-from forebay_spec.kernel import Phase, batch_rows, becomes_free, is_sampleable, returned_stamp
+from forebay_spec.kernel import (
+    Closing,
+    Phase,
+    batch_rows,
+    becomes_free,
+    is_sampleable,
+    returned_stamp,
+)
 from forebay_spec.state import (
     FILLING_SLOT,
     FREE_SLOT,
+    NO_BOUNDARY,
     Filling,
     Hold,
+    HoldKind,
     Holds,
     HoldState,
     Slot,
     State,
     filling_of,
+    is_settled,
     ranked,
     sampleable,
 )
@@ -70,21 +81,19 @@ def abandoned(state: State, actor: str) -> State:
     )
 
 
-def drawn(bounds: Bounds, state: State, actor: str, kind: ReaderKind, k: int) -> tuple[State, ...]:
-    """Draw at most k records for a reader: the oldest ones, or any, each choice a state."""
+def drawn(bounds: Bounds, state: State, owner: str, kind: HoldKind, k: int) -> tuple[State, ...]:
+    """Draw at most k records for an owner: the oldest ones, or any, each choice a state."""
     there = sampleable(bounds, state)
     rows = batch_rows(k, len(there))
     if not bounds.fifo:
         return tuple(
-            taken(bounds, state, actor, kind, batch) for batch in permutations(there, rows)
+            taken(bounds, state, owner, kind, batch) for batch in permutations(there, rows)
         )
     oldest = sorted(there, key=lambda number: state.slots[number].stamp)
-    return (taken(bounds, state, actor, kind, oldest[:rows]),)
+    return (taken(bounds, state, owner, kind, oldest[:rows]),)
 
 
-def taken(
-    bounds: Bounds, state: State, actor: str, kind: ReaderKind, batch: Sequence[int]
-) -> State:
+def taken(bounds: Bounds, state: State, owner: str, kind: HoldKind, batch: Sequence[int]) -> State:
     """Draw exactly these slots, in this order; what may be drawn again moves to the tail."""
     slots = list(state.slots)
     youngest = newest(state)
@@ -95,14 +104,18 @@ def taken(
             stamp = youngest
         slots[number] = Slot(_LIVE, uses + 1, pins + 1, stamp)
     ages = tuple(state.slots[number].stamp for number in batch)
-    hold = Hold(actor, kind, tuple(batch), ages, "gathering")
+    hold = Hold(owner, kind, tuple(batch), ages, "gathering")
     return settled(bounds, state, slots, (*state.holds, hold))
+
+
+def handed(state: State, h: int, actor: str, kind: ReaderKind) -> State:
+    """Make the prefetched batch of hold h the batch of a call, gathered or not."""
+    return _with_hold(state, h, state.holds[h]._replace(owner=actor, kind=kind))
 
 
 def gathered(state: State, h: int, outcome: HoldState) -> State:
     """Note whether the batch of hold h could be gathered and transformed."""
-    hold = state.holds[h]._replace(state=outcome)
-    return state._replace(holds=(*state.holds[:h], hold, *state.holds[h + 1 :]))
+    return _with_hold(state, h, state.holds[h]._replace(state=outcome))
 
 
 def delivered(bounds: Bounds, state: State, h: int) -> State:
@@ -128,8 +141,23 @@ def returned(bounds: Bounds, state: State, h: int) -> State:
     return _unpinned(bounds, state, slots, h)
 
 
+def copied(bounds: Bounds, state: State) -> State:
+    """Let go the first slot that is still to be copied; after the last one the copy is over."""
+    boundary = state.boundary
+    number, rest = boundary.slots[0], boundary.slots[1:]
+    state = state._replace(boundary=boundary._replace(slots=rest) if rest else NO_BOUNDARY)
+    phase, uses, pins, _ = state.slots[number]
+    if not becomes_free(phase, uses, bounds.uses, pins):
+        return state
+    return _freed(bounds, state, list(state.slots), [number], state.holds)
+
+
 def recovered(bounds: Bounds, state: State, actor: str) -> State:
-    """Take back everything that a dead actor left: its call, its filling slots and its holds."""
+    """Take back everything that a dead actor, a process of its own, left.
+
+    Its call, its filling slots, its holds, what it had prefetched, and what it was about to copy.
+    Who dies while it loads leaves a buffer without its records, which is stopped.
+    """
     state = without_ticket(state, actor)
     if filling_of(state, actor):
         state = abandoned(state, actor)
@@ -139,19 +167,34 @@ def recovered(bounds: Bounds, state: State, actor: str) -> State:
             state = returned(bounds, state, h)
         else:
             h += 1
+    if state.boundary.actor == actor:
+        if state.boundary.stage == "loading":
+            state = state._replace(closing=Closing.STOPPED)
+        while state.boundary.slots:
+            state = copied(bounds, state)
+        state = state._replace(boundary=NO_BOUNDARY)
     return state._replace(dead=state.dead - {actor})
 
 
 def emptied(bounds: Bounds, state: State) -> State:
-    """Throw away every record; those that are held go when their last hold does."""
+    """Throw away every record, and every prefetched batch that does not gather any more.
+
+    Records that are still held go when their last hold does, those to be copied with their copy.
+    """
     slots = list(state.slots)
+    holds = state.holds
+    if any(map(is_settled, holds)):
+        for hold in filter(is_settled, holds):
+            for number in hold.slots:
+                slots[number] = slots[number]._replace(pins=slots[number].pins - 1)
+        holds = tuple(hold for hold in holds if not is_settled(hold))
     freed = []
     for number, slot in enumerate(slots):
-        if slot.phase == _LIVE and slot.pins == 0:
+        if slot.phase == _LIVE and slot.pins == 0 and number not in state.boundary.slots:
             freed.append(number)
         elif slot.phase == _LIVE:
             slots[number] = Slot(_DROPPED, 0, slot.pins, 0)
-    return _freed(bounds, state, slots, freed, state.holds)
+    return _freed(bounds, state, slots, freed, holds)
 
 
 def newest(state: State) -> int:
@@ -184,13 +227,22 @@ def settled(
     )
 
 
+def _with_hold(state: State, h: int, hold: Hold) -> State:
+    return state._replace(holds=(*state.holds[:h], hold, *state.holds[h + 1 :]))
+
+
 def _unpinned(bounds: Bounds, state: State, slots: list[Slot], h: int) -> State:
-    """Let hold h go; what it leaves spent or dropped without pins becomes free in batch order."""
+    """Let hold h go; what it leaves spent or dropped without pins becomes free in batch order.
+
+    What a capture has still to copy does not.
+    """
     batch = state.holds[h].slots
+    kept = state.boundary.slots
     freed = [
         number
         for number in batch
         if becomes_free(slots[number].phase, slots[number].uses, bounds.uses, slots[number].pins)
+        and number not in kept
     ]
     return _freed(bounds, state, slots, freed, state.holds[:h] + state.holds[h + 1 :])
 

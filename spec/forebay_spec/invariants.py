@@ -6,12 +6,27 @@ deadlocks, which ask what could happen next and so need the actions of the machi
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final
+from functools import cache, lru_cache
+from typing import Final, get_args
 
-from forebay_spec.actions import Action, Label, actor_of
+from forebay_spec.actions import Action, Label
+from forebay_spec.boundary import queue_of
 from forebay_spec.bounds import Bounds
 from forebay_spec.kernel import Closing, Phase
-from forebay_spec.state import FILLING_SLOT, FREE_SLOT, State, Ticket, has_something, is_ready_lease
+from forebay_spec.state import (
+    FILLING_SLOT,
+    FREE_SLOT,
+    NO_BOUNDARY,
+    Hold,
+    HoldState,
+    Saved,
+    Stage,
+    State,
+    Ticket,
+    has_something,
+    initial,
+    is_ready_lease,
+)
 from forebay_spec.verdicts import filling_slots, head_of, misfit
 
 StatePredicate = Callable[[Bounds, State], bool]
@@ -29,6 +44,7 @@ def type_ok(bounds: Bounds, state: State) -> bool:
         and _tickets_ok(bounds, state)
         and _holds_ok(bounds, state)
         and _ages_ok(bounds, state)
+        and (state.boundary == NO_BOUNDARY or _boundary_ok(bounds, state))
         and state.closing in Closing
         and state.cancelled <= frozenset(bounds.tokens)
         and (not state.dead or _dead_ok(bounds, state))
@@ -73,14 +89,21 @@ def _filling_ok(bounds: Bounds, state: State) -> bool:
 
 def _tickets_ok(bounds: Bounds, state: State) -> bool:
     """Those who wait made a call that they may make, and are in no other."""
-    filling = {owner for owner, _ in state.filling}
-    busy = {hold.owner for hold in state.holds if not is_ready_lease(hold)}
     actors = {ticket.actor for ticket in state.tickets}
     return (
         len(actors) == len(state.tickets)
-        and not actors & (filling | busy)
+        and actors.isdisjoint(_busy(state))
         and all(_call_ok(bounds, ticket) for ticket in state.tickets)
     )
+
+
+def _busy(state: State) -> list[str]:
+    """Return who is in a call past its wait: once for each that it is in."""
+    filling = [owner for owner, _ in state.filling]
+    busy = [
+        hold.owner for hold in state.holds if hold.kind != "prefetched" and not is_ready_lease(hold)
+    ]
+    return [*filling, *busy, state.boundary.actor] if state.boundary.actor else filling + busy
 
 
 def _call_ok(bounds: Bounds, ticket: Ticket) -> bool:
@@ -91,16 +114,43 @@ def _call_ok(bounds: Bounds, ticket: Ticket) -> bool:
 
 
 def _holds_ok(bounds: Bounds, state: State) -> bool:
-    """Holds are on records that are there; beside its leases an actor has one hold or fills."""
-    filling = [owner for owner, _ in state.filling]
-    busy = [hold.owner for hold in state.holds if not is_ready_lease(hold)]
-    return max(Counter(filling + busy).values(), default=0) <= 1 and all(
-        hold.owner in bounds.readers
-        and hold.kind in ("plain", "lease")
-        and hold.state in ("gathering", "ready", "failed")
+    """Holds are on records that are there; beside its leases an actor is in one call."""
+    return max(Counter(_busy(state)).values(), default=0) <= 1 and all(
+        (_own_ok(bounds, hold) or _prefetched_ok(bounds, state, hold))
+        and hold.state in get_args(HoldState)
         and len(hold.slots) == len(hold.stamps)
         and all(state.slots[number].phase >= _LIVE for number in hold.slots)
         for hold in state.holds
+    )
+
+
+def _own_ok(bounds: Bounds, hold: Hold) -> bool:
+    return hold.owner in bounds.readers and hold.kind in ("plain", "lease")
+
+
+def _prefetched_ok(bounds: Bounds, state: State, hold: Hold) -> bool:
+    """A process has so many batches of the size; of a stale one every record is dropped."""
+    ahead = sum(other.kind == "prefetched" and other.owner == hold.owner for other in state.holds)
+    phases = {state.slots[number].phase for number in hold.slots}
+    return (
+        hold.kind == "prefetched"
+        and hold.owner in bounds.processes
+        and ahead <= bounds.prefetch
+        and len(hold.slots) == bounds.batch_size
+        and (_DROPPED not in phases or (phases == {_DROPPED} and hold.state == "gathering"))
+    )
+
+
+def _boundary_ok(bounds: Bounds, state: State) -> bool:
+    """Somebody is at a stage, and only a copy has slots: records that are there, each once."""
+    stage, actor, slots = state.boundary
+    return (
+        actor in bounds.actors
+        and stage in get_args(Stage)
+        and stage != "none"
+        and bool(slots) == (stage == "copying")
+        and len(set(slots)) == len(slots)
+        and all(state.slots[number].phase >= _LIVE for number in slots)
     )
 
 
@@ -140,9 +190,13 @@ def use_bound(bounds: Bounds, state: State) -> bool:
     """No record is drawn more often than it may be, and none stays that nobody needs."""
     return all(
         slot.uses <= bounds.uses
-        and (slot.pins > 0 or slot.phase != _DROPPED)
-        and (slot.pins > 0 or slot.phase != _LIVE or slot.uses < bounds.uses)
-        for slot in state.slots
+        and (
+            slot.pins > 0
+            or slot.phase < _LIVE
+            or (slot.phase == _LIVE and slot.uses < bounds.uses)
+            or number in state.boundary.slots
+        )
+        for number, slot in enumerate(state.slots)
     )
 
 
@@ -152,7 +206,27 @@ def distinct_rows(bounds: Bounds, state: State) -> bool:
     return all(len(set(batch)) == len(batch) for batch in batches)
 
 
-_BUFFER_GOES_ON: Final = ("Admit", "Draw", "Cancel", "Refuse", "Recover")
+def capture_atomic(bounds: Bounds, state: State) -> bool:
+    """A snapshot is a state in which nothing is going on, but for its queue."""
+    return state.saved is None or _is_a_state(bounds, state.saved)
+
+
+@lru_cache(maxsize=1024)
+def _is_a_state(bounds: Bounds, saved: Saved) -> bool:
+    """Tell whether a snapshot is a state; many states have the same one."""
+    state = initial(bounds)._replace(
+        slots=saved.slots,
+        free=saved.free,
+        fresh=saved.fresh,
+        holds=queue_of(saved, bounds.processes[0]),
+    )
+    return all(says(bounds, state) for says in (type_ok, bounded, use_bound, distinct_rows))
+
+
+_BUFFER_GOES_ON: Final = (
+    *("Admit", "Draw", "Cancel", "Refuse", "Recall", "Recover"),
+    *("Capture", "CaptureDone", "Load", "Restore", "Reject"),
+)
 _OWNERS_GO_ON: Final = ("Publish", "Ready", "Deliver", "Return")
 _SERVED: Final = ("Admit", "Draw")
 
@@ -172,23 +246,38 @@ def no_silent_deadlock(actions: Actions) -> StatePredicate:
     """Return the predicate that says: whoever waits can be helped, or is told that nobody can.
 
     A step of the buffer or of a busy actor helps, and so does a call that an idle actor could make
-    and that would be served. A lease of an actor who waits ends by no step of its owner.
+    and that would be served. A lease of an actor who waits ends by no step of its owner. That a
+    queue may be flushed helps nobody.
     """
+
+    @cache
+    def happening(bounds: Bounds) -> tuple[str, ...]:
+        return tuple(name for name in _BUFFER_GOES_ON if actions[name].within(bounds))
 
     def would_be_served(bounds: Bounds, state: State, call: Label) -> bool:
         return any(
-            len(after.filling) > len(state.filling) or len(after.holds) > len(state.holds)
+            after.filling != state.filling or after.holds != state.holds
             for after in actions[call.name].apply(bounds, state, *call.args)
         )
+
+    def goes_on(state: State, step: Label, who_wait: set[str]) -> bool:
+        if step.name == "Publish":
+            return True
+        h = step.args[0]
+        assert isinstance(h, int)
+        hold = state.holds[h]
+        if hold.kind == "prefetched":
+            return step.name == "Ready"
+        return hold.owner not in who_wait
 
     def holds(bounds: Bounds, state: State) -> bool:
         if not state.tickets:
             return True
         who_wait = {ticket.actor for ticket in state.tickets}
         return (
-            any(True for _ in _possible(actions, bounds, state, _BUFFER_GOES_ON))
+            any(True for _ in _possible(actions, bounds, state, happening(bounds)))
             or any(
-                actor_of(state, step) not in who_wait
+                goes_on(state, step, who_wait)
                 for step in _possible(actions, bounds, state, _OWNERS_GO_ON)
             )
             or any(
@@ -204,7 +293,8 @@ def no_false_deadlock(actions: Actions) -> StatePredicate:
     """Return the predicate that says: nobody is told of a mutual wait while something may help.
 
     An open buffer refuses a call for no other reason than a mutual wait or its own actor's leases;
-    the latter is another matter. Only a lease whose owner waits ends by no step of its owner.
+    the latter is another matter. Only a lease whose owner waits ends by no step of its owner, and
+    a prefetched batch can always be given back.
     """
     refuse = actions["Refuse"].enabled
 
@@ -214,6 +304,7 @@ def no_false_deadlock(actions: Actions) -> StatePredicate:
         return (
             bool(state.dead)
             or filling_slots(state) > 0
+            or state.boundary.stage != "none"
             or any(not is_ready_lease(hold) or hold.owner not in who_wait for hold in state.holds)
             or any(
                 head is not None and bounds.token(head.actor) in state.cancelled for head in heads

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from forebay_spec import boundary_steps as boundary_of
+from forebay_spec import boundary_witnesses as seen_at
 from forebay_spec import invariants as state_of
 from forebay_spec import steps as step_of
 from forebay_spec import witnesses as seen_in
@@ -89,7 +91,8 @@ def invariants(actions: Mapping[str, Action] = ACTIONS) -> Mapping[str, Invarian
         ),
         Invariant(
             "UseBound",
-            "No record is used more than N times; none that is spent or dropped stays unheld.",
+            "No record is used more than N times; none that is spent or dropped stays unless it is "
+            "held or still to be copied.",
             state_of.use_bound,
         ),
         Invariant(
@@ -107,6 +110,11 @@ def invariants(actions: Mapping[str, Action] = ACTIONS) -> Mapping[str, Invarian
             "Nobody is told of a mutual wait while a step may still help, or somebody is dead.",
             state_of.no_false_deadlock(actions),
         ),
+        Invariant(
+            "CaptureAtomic",
+            "A snapshot is a state in which nothing is going on but the queue of its process.",
+            state_of.capture_atomic,
+        ),
     )
     return {row.name: row for row in rows}
 
@@ -116,18 +124,18 @@ INVARIANTS: Final = invariants()
 _STEPS = (
     StepProperty(
         "NoOverwrite",
-        "A record that may still be drawn, or is held, keeps its slot.",
+        "A record that may still be drawn, or is held or still to be copied, keeps its slot.",
         step_of.no_overwrite,
     ),
     StepProperty(
         "WholeBatches",
-        "A batch becomes visible all at once, by Publish.",
+        "A batch becomes visible all at once, by Publish; all of a snapshot does so by Restore.",
         step_of.whole_batches,
     ),
     StepProperty(
         "Conservation",
-        "Records come only by Publish and go only by being spent or by Empty; returned ones are "
-        "sampleable again.",
+        "Records come only by Publish and Restore and go only by being spent, by Empty or by Load; "
+        "returned ones are sampleable again.",
         step_of.conservation,
     ),
     StepProperty(
@@ -135,6 +143,32 @@ _STEPS = (
         "Calls that come to nothing change nothing but the tickets, or what they had reserved; "
         "Kill changes nothing but who is dead.",
         step_of.leaves_no_trace,
+    ),
+    StepProperty(
+        "TakesTheOldest",
+        "Who takes, takes the oldest batch of the queue, and changes nothing else but its ticket.",
+        step_of.takes_the_oldest,
+    ),
+    StepProperty(
+        "CaptureComplete",
+        "A snapshot has every record, with the uses and the age that it has when all holds are "
+        "given back but those of the queue.",
+        boundary_of.capture_complete,
+    ),
+    StepProperty(
+        "RejectUnchanged",
+        "A restore that is rejected has changed nothing.",
+        boundary_of.reject_unchanged,
+    ),
+    StepProperty(
+        "Continuation",
+        "Restore makes the buffer what the snapshot says, and leaves calls, flags and closing.",
+        boundary_of.continuation,
+    ),
+    StepProperty(
+        "DeadLoader",
+        "Who dies while it loads leaves a buffer that is stopped and has no records.",
+        boundary_of.dead_loader,
     ),
     StepProperty(
         "RecoversTheDead",
@@ -159,7 +193,8 @@ _STEPS = (
     ),
     StepProperty(
         "ServedWhole",
-        "A draw has at least m records, or draining has ended what could come; never more than k.",
+        "A draw has at least m records, or draining has ended what could come; never more than k. "
+        "A prefetched batch has B.",
         step_of.served_whole,
     ),
 )
@@ -184,6 +219,11 @@ def _who_wait_or_are_dead(bounds: Bounds, state: State) -> frozenset[str]:
     return _who_wait(bounds, state) | state.dead
 
 
+def _who_captures(bounds: Bounds, state: State) -> frozenset[str]:
+    stage, actor, _ = state.boundary
+    return frozenset((actor,)) if stage in ("capturing", "copying") else frozenset()
+
+
 _LIVENESS = (
     Liveness(
         "EventuallyServed",
@@ -204,6 +244,13 @@ _LIVENESS = (
         _who_wait_closed,
     ),
     Liveness(
+        "CaptureEnds",
+        "Whoever asks for a capture has it, and it ends, if the buffer goes on.",
+        "BufferGoesOn",
+        _who_captures,
+        theme="captures",
+    ),
+    Liveness(
         "KillHeals",
         "Once nobody is killed any more, nobody stays dead and every ticket leaves, if all go on.",
         "CallersGoOn",
@@ -215,6 +262,14 @@ _LIVENESS = (
 LIVENESS: Final[Mapping[str, Liveness]] = {row.name: row for row in _LIVENESS}
 
 
+_GOES_ON: Final = frozenset(
+    {
+        *("Admit", "Publish", "Draw", "Cancel", "Refuse"),
+        *("Capture", "CaptureDone", "Load", "Restore"),
+    }
+)
+
+
 def fair_choice(fairness: Fairness, state: State, label: Label) -> Choice | None:
     """Return the choice that a step belongs to and that is not put off for ever, or None.
 
@@ -224,12 +279,20 @@ def fair_choice(fairness: Fairness, state: State, label: Label) -> Choice | None
     name = label.name
     if name == "Recover":  # a step of the buffer, for each of the dead
         return name, str(label.args[0])
-    goes_on = name in ("Admit", "Publish", "Draw", "Ready", "Cancel", "Refuse")
-    if name in ("Deliver", "Return"):
+    if name == "Recall":
+        return name, ""
+    goes_on = name in _GOES_ON
+    if name in ("Ready", "Deliver", "Return"):
         h = label.args[0]
         assert isinstance(h, int)
         hold = state.holds[h]
-        goes_on = hold.kind == "plain" if name == "Deliver" else hold.state == "failed"
+        if hold.kind == "prefetched":  # its process is nobody who is in a call
+            return (name, f"process {hold.owner}") if name == "Ready" else None
+        goes_on = {
+            "Ready": True,
+            "Deliver": hold.kind == "plain",
+            "Return": hold.state == "failed",
+        }[name]
     if name in ("Arrive", "Ask"):
         goes_on = fairness == "CallersGoOn"
     actor = actor_of(state, label)
@@ -255,7 +318,30 @@ _WITNESSES = (
     ("KilledWhileLeasing", seen_in.killed_while_leasing, ("Kill",)),
     ("RecoveredThenServed", seen_in.recovered_then_served, ("Recover",)),
 )
+_ABOUT_QUEUES = (
+    ("TakenWhileGathering", seen_at.taken_while_gathering, ("Ask", "Draw")),
+    ("TakenFailed", seen_at.taken_failed, ("Ask", "Draw")),
+    ("TakenByWaiting", seen_at.taken_by_waiting, ("Draw",)),
+    ("Recalled", seen_at.recalled, ("Recall",)),
+    ("FlushedQueue", seen_at.flushed_queue, ("Return",)),
+    ("StaleGathering", seen_at.stale_gathering, ("Empty",)),
+    ("CaptureWhileWriterWaits", seen_at.capture_while_writer_waits, ("Capture",)),
+    ("CaptureWhileFilling", seen_at.capture_while_filling, ("Capture",)),
+    ("CaptureAskWhileGathering", seen_at.capture_ask_while_gathering, ("CaptureAsk",)),
+    ("CaptureWithQueue", seen_at.capture_with_queue, ("Capture",)),
+    ("SpentWhileCopied", seen_at.spent_while_copied, ("Deliver",)),
+    ("DroppedWhileCopied", seen_at.dropped_while_copied, ("Empty",)),
+    ("HeldOffByCapture", seen_at.held_off_by_capture, ()),
+    ("RestoredWithQueue", seen_at.restored_with_queue, ("Restore",)),
+    ("RestoredWhileWaiting", seen_at.restored_while_waiting, ("Load", "Restore")),
+    ("LeaseMadeVoid", seen_at.lease_made_void, ("Load",)),
+    ("Rejected", seen_at.rejected, ("Reject",)),
+    ("KilledWhileCopying", seen_at.killed_while_copying, ("Kill",)),
+    ("KilledWhileLoading", seen_at.killed_while_loading, ("Kill",)),
+)
 WITNESSES: Final[Mapping[str, Witness]] = {
     name: Witness(name, (predicate.__doc__ or "").strip(), predicate, actions)
-    for name, predicate, actions in _WITNESSES
+    for name, predicate, actions in (*_WITNESSES, *_ABOUT_QUEUES)
 }
+ABOUT_QUEUES: Final = frozenset(name for name, _, _ in _ABOUT_QUEUES)
+"""The witnesses that need batches drawn ahead, captures or restores."""

@@ -11,11 +11,13 @@ how far they have counted behave alike, so `ranked` numbers the ages anew after 
 from collections.abc import Iterable
 from typing import Final, Literal, NamedTuple
 
-from forebay_spec.bounds import Bounds, ReaderKind
+from forebay_spec.bounds import Bounds
 from forebay_spec.kernel import Closing, Phase, is_sampleable
 
 TicketKind = Literal["write", "plain", "lease"]
+HoldKind = Literal["plain", "lease", "prefetched"]
 HoldState = Literal["gathering", "ready", "failed"]
+Stage = Literal["none", "capturing", "copying", "restoring", "loading"]
 _LIVE: Final = Phase.LIVE
 
 
@@ -38,15 +40,36 @@ class Ticket(NamedTuple):
 
 
 class Hold(NamedTuple):
-    """A drawn batch: its slots in order, and the ages that they had when they were drawn."""
+    """A drawn batch: its slots in order, and the ages that they had when they were drawn.
+
+    The owner is an actor, or a process as long as the batch is prefetched.
+    """
 
     owner: str
-    kind: ReaderKind
+    kind: HoldKind
     slots: tuple[int, ...]
     stamps: tuple[int, ...]
     state: HoldState
 
 
+class Boundary(NamedTuple):
+    """A capture or a restore in progress, by whom, and the slots that it has still to copy."""
+
+    stage: Stage
+    actor: str
+    slots: tuple[int, ...]
+
+
+class Saved(NamedTuple):
+    """A snapshot; the queue has (slots, stamps) of each prefetched batch, in draw order."""
+
+    slots: tuple[Slot, ...]
+    free: tuple[int, ...]
+    fresh: int
+    queue: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+
+
+NO_BOUNDARY: Final = Boundary("none", "", ())
 Filling = tuple[tuple[str, tuple[int, ...]], ...]
 Holds = tuple[Hold, ...]
 
@@ -54,7 +77,8 @@ Holds = tuple[Hold, ...]
 class State(NamedTuple):
     """Everything that a buffer knows, as in the table of docs/state-machine.md.
 
-    `filling` holds (producer, slots) for those who fill, sorted by producer.
+    `filling` holds (producer, slots) for those who fill, sorted by producer. A buffer that is
+    neither captured nor restored says nothing of the last two.
     """
 
     slots: tuple[Slot, ...]
@@ -66,6 +90,8 @@ class State(NamedTuple):
     closing: Closing
     cancelled: frozenset[str]
     dead: frozenset[str]
+    boundary: Boundary = NO_BOUNDARY
+    saved: Saved | None = None
 
 
 FREE_SLOT: Final = Slot(Phase.FREE, 0, 0, 0)
@@ -119,18 +145,45 @@ def is_ready_lease(hold: Hold) -> bool:
     return hold.kind == "lease" and hold.state == "ready"
 
 
+def is_settled(hold: Hold) -> bool:
+    """Tell whether a hold is a prefetched batch that does not gather any more."""
+    return hold.kind == "prefetched" and hold.state != "gathering"
+
+
+def is_stale(state: State, hold: Hold) -> bool:
+    """Tell whether a hold is a prefetched batch whose records are dropped; it still gathers."""
+    return hold.kind == "prefetched" and state.slots[hold.slots[0]].phase == Phase.DROPPED
+
+
+def prefetched_by(state: State, process: str) -> list[Hold]:
+    """Return the batches that a process has drawn ahead, stale ones too, in draw order."""
+    return [hold for hold in state.holds if hold.kind == "prefetched" and hold.owner == process]
+
+
+def front_of_queue(state: State, process: str) -> int | None:
+    """Return the position of the oldest batch that a process has in its queue, or None."""
+    for h, hold in enumerate(state.holds):
+        if hold.kind == "prefetched" and hold.owner == process and not is_stale(state, hold):
+            return h
+    return None
+
+
 def has_something(state: State, actor: str) -> bool:
-    """Tell whether an actor waits, fills or holds, so that its death leaves something behind."""
+    """Tell whether the death of an actor, a process of its own, leaves something behind.
+
+    It does if the actor waits, fills, holds, has prefetched, or is about to capture or restore.
+    """
     return (
         ticket_of(state, actor) is not None
         or bool(filling_of(state, actor))
         or any(hold.owner == actor for hold in state.holds)
+        or state.boundary.actor == actor
     )
 
 
 def idle(state: State, actor: str) -> bool:
     """Tell whether an actor may make a call: it lives and is in none, though it may have leases."""
-    if actor in state.dead:
+    if actor in state.dead or state.boundary.actor == actor:
         return False
     for ticket in state.tickets:
         if ticket.actor == actor:
@@ -138,7 +191,10 @@ def idle(state: State, actor: str) -> bool:
     for owner, _ in state.filling:
         if owner == actor:
             return False
-    return all(hold.owner != actor or is_ready_lease(hold) for hold in state.holds)
+    for hold in state.holds:
+        if hold.owner == actor and hold.kind != "prefetched" and not is_ready_lease(hold):
+            return False
+    return True
 
 
 def ranked(slots: Iterable[Slot], holds: Holds) -> tuple[tuple[Slot, ...], Holds]:

@@ -5,6 +5,7 @@ two states slot by slot and believe nothing of the label but the name of the act
 so an action with a wrong effect does not get past them by having the right name.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Final
@@ -15,11 +16,14 @@ from forebay_spec.effects import newest
 from forebay_spec.kernel import Closing, Phase, is_sampleable
 from forebay_spec.state import (
     FREE_SLOT,
+    NO_BOUNDARY,
     Hold,
     Slot,
     State,
     Ticket,
     filling_of,
+    is_settled,
+    is_stale,
     sampleable,
     ticket_of,
 )
@@ -51,24 +55,54 @@ def call_of(before: State, label: Label) -> Ticket | None:
 
 def ended_hold(before: State, label: Label) -> Hold | None:
     """Return the hold that a step ends, or None."""
-    if label.name in ("Deliver", "Return"):
+    if label.name == "Recall":
+        return next((hold for hold in reversed(before.holds) if is_settled(hold)), None)
+    if label.name in ("Deliver", "Return", "Ready", "Fail"):
         h = label.args[0]
         assert isinstance(h, int)
-        return before.holds[h]
+        hold = before.holds[h]
+        return hold if label.name in ("Deliver", "Return") or is_stale(before, hold) else None
     return None
 
 
-def returned_holds(before: State, label: Label) -> tuple[Hold, ...]:
+def returned_holds(bounds: Bounds, before: State, label: Label) -> tuple[Hold, ...]:
     """Return the holds whose records a step returns, in draw order."""
     if label.name == "Recover":
-        return tuple(hold for hold in before.holds if hold.owner == label.args[0])
-    hold = ended_hold(before, label) if label.name == "Return" else None
+        owners = _owners(bounds, str(label.args[0]))
+        return tuple(hold for hold in before.holds if hold.owner in owners)
+    hold = ended_hold(before, label) if label.name != "Deliver" else None
     return () if hold is None else (hold,)
 
 
-def drawn_hold(before: State, after: State) -> Hold | None:
-    """Return the hold that a step has drawn, or None."""
-    return after.holds[-1] if len(after.holds) > len(before.holds) else None
+def drawn_hold(before: State, label: Label, after: State) -> Hold | None:
+    """Return the hold that a step has drawn, or None; what Restore brings is not drawn."""
+    if label.name == "Restore" or len(after.holds) <= len(before.holds):
+        return None
+    return after.holds[-1]
+
+
+def taken_hold(before: State, after: State) -> Hold | None:
+    """Return the prefetched hold, as it was, that a step has made somebody's own, or None."""
+    if before.holds is after.holds or len(before.holds) != len(after.holds):
+        return None
+    for old, new in zip(before.holds, after.holds, strict=True):
+        if old.kind == "prefetched" != new.kind:
+            return old
+    return None
+
+
+def queue(state: State, process: str) -> list[Hold]:
+    """Return the queue of a process, oldest first."""
+    return [
+        hold
+        for hold in state.holds
+        if hold.kind == "prefetched" and hold.owner == process and not is_stale(state, hold)
+    ]
+
+
+def _owners(bounds: Bounds, actor: str) -> tuple[str, str]:
+    """Return whom the holds belong to that go with an actor who is a process of its own."""
+    return actor, bounds.process(actor)
 
 
 def admitted_actors(before: State, after: State) -> set[str]:
@@ -82,19 +116,27 @@ def no_overwrite(bounds: Bounds, before: State, label: Label, after: State) -> b
         return True
     held = {number for hold in after.holds for number in hold.slots}
     for number, (old, new) in enumerate(zip(before.slots, after.slots, strict=True)):
-        if new.phase == _FILLING and (old.phase == _LIVE or old.pins > 0):
+        to_copy = number in before.boundary.slots
+        if new.phase == _FILLING and (old.phase == _LIVE or old.pins > 0 or to_copy):
             return False
-        if new.phase == _FREE and old.phase >= _LIVE:
-            if number in held:
+        if new.phase == _FREE and old.phase >= _LIVE and label.name != "Load":
+            if number in held or number in after.boundary.slots:
                 return False
             needed = is_sampleable(old.phase, old.uses, bounds.uses)
-            if needed and not (label.name == "Empty" and old.pins == 0):
+            if needed and not (label.name == "Empty" and old.pins == _queued(before, number)):
                 return False
     return True
 
 
+def _queued(state: State, number: int) -> int:
+    """Count the pins of a slot that go with the queues."""
+    return sum(number in hold.slots for hold in state.holds if is_settled(hold))
+
+
 def whole_batches(bounds: Bounds, before: State, label: Label, after: State) -> bool:
-    """Slots become live all at once with the rest of their batch, when it is published."""
+    """Slots become live all at once with the rest of their batch, or all by Restore."""
+    if label.name == "Restore":
+        return True
     if before.slots is after.slots:
         return label.name != "Publish"
     fresh = {
@@ -109,37 +151,56 @@ def whole_batches(bounds: Bounds, before: State, label: Label, after: State) -> 
 
 
 def conservation(bounds: Bounds, before: State, label: Label, after: State) -> bool:
-    """Records come by Publish, go by being spent or by Empty, and come back when returned."""
+    """Records come by Publish and Restore, go by being spent, by Empty or by Load, and come back
+    when returned."""
     if before.slots is after.slots:
-        return not returned_holds(before, label)
+        return not returned_holds(bounds, before, label)
+    if label.name in ("Load", "Restore"):
+        return label.name == "Restore" or all(slot == FREE_SLOT for slot in after.slots)
     hold = ended_hold(before, label)
     ended = hold.slots if hold else ()
-    back = [number for hold in returned_holds(before, label) for number in hold.slots]
-    new_hold = drawn_hold(before, after)
+    back = [number for hold in returned_holds(bounds, before, label) for number in hold.slots]
+    new_hold = drawn_hold(before, label, after)
     drawn = new_hold.slots if new_hold else ()
+    copied = copied_slots(before, label)
     return all(
         _accounted(
-            bounds, label.name, old, new, number in ended, back.count(number), number in drawn
+            bounds,
+            label.name,
+            old,
+            new,
+            let_go=number in ended or number in copied,
+            back=back.count(number),
+            drawn=number in drawn,
         )
         for number, (old, new) in enumerate(zip(before.slots, after.slots, strict=True))
     )
 
 
+def copied_slots(before: State, label: Label) -> tuple[int, ...]:
+    """Return the slots that a step lets go of although nobody copies them again."""
+    if label.name == "CaptureDone":
+        return before.boundary.slots[:1]
+    dead = label.name == "Recover" and label.args[0] == before.boundary.actor
+    return before.boundary.slots if dead else ()
+
+
 def _accounted(
-    bounds: Bounds, name: str, old: Slot, new: Slot, ended: bool, back: int, drawn: bool
+    bounds: Bounds, name: str, old: Slot, new: Slot, *, let_go: bool, back: int, drawn: bool
 ) -> bool:
     """Tell whether what became of one slot, `back` uses of which return, is one of what may."""
     if old.phase < _LIVE:
         return new.phase < _LIVE or (name == "Publish" and new[:3] == (_LIVE, 0, 0))
     if old.phase == Phase.DROPPED:
-        return new.phase == Phase.DROPPED or ((ended or back > 0) and new.phase == _FREE)
+        return new.phase == Phase.DROPPED or ((let_go or back > 0) and new.phase == _FREE)
     if new.phase == _LIVE:
         if back and not is_sampleable(new.phase, new.uses, bounds.uses):
             return False
         return new.uses - old.uses == drawn - back
     if name == "Empty":
-        return new.phase == (Phase.DROPPED if old.pins else _FREE)
-    return name == "Deliver" and ended and old.uses == bounds.uses and new.phase == _FREE
+        return new.phase in (Phase.DROPPED, _FREE)
+    spent = name in ("Deliver", "CaptureDone", "Recover") and old.uses == bounds.uses
+    return spent and let_go and back == 0 and new.phase == _FREE
 
 
 def leaves_no_trace(bounds: Bounds, before: State, label: Label, after: State) -> bool:
@@ -147,6 +208,8 @@ def leaves_no_trace(bounds: Bounds, before: State, label: Label, after: State) -
     if label.name in ("Expire", "Cancel", "Refuse"):
         left = tuple(ticket for ticket in before.tickets if ticket.actor != label.args[0])
         return left != before.tickets and after == before._replace(tickets=left)
+    if label.name in ("CaptureAsk", "RestoreAsk", "Reject"):
+        return after == before._replace(boundary=after.boundary)
     if label.name == "Kill":
         return after == before._replace(dead=before.dead | {str(label.args[0])})
     if label.name == "Abandon":
@@ -154,7 +217,8 @@ def leaves_no_trace(bounds: Bounds, before: State, label: Label, after: State) -
     if label.name in ("Arrive", "Ask"):
         call = call_of(before, label)
         assert call is not None
-        served = admitted_actors(before, after) == {call.actor} or drawn_hold(before, after)
+        drawn = drawn_hold(before, label, after) or taken_hold(before, after)
+        served = admitted_actors(before, after) == {call.actor} or drawn
         queued = before._replace(tickets=(*before.tickets, call))
         return bool(served) or after in (before, queued)
     return True
@@ -175,14 +239,42 @@ def _abandoned_cleanly(before: State, writer: str, after: State) -> bool:
     )
 
 
+def takes_the_oldest(bounds: Bounds, before: State, label: Label, after: State) -> bool:
+    """Who takes, takes the oldest of the queue; Refill and Restore alone make a hold prefetched."""
+    if not bounds.prefetch or before.holds is after.holds:
+        return True
+    if label.name not in ("Refill", "Restore") and _batches(after) - _batches(before):
+        return False
+    took, call = taken_hold(before, after), call_of(before, label)
+    if label.name not in ("Ask", "Draw"):
+        return took is None
+    assert call is not None
+    waits = queue(before, bounds.process(call.actor))
+    if took is None:
+        return not waits or call.n != bounds.batch_size
+    if not waits or took is not waits[0]:
+        return False
+    own = took._replace(owner=call.actor, kind="plain" if call.kind == "plain" else "lease")
+    holds = tuple(own if hold is took else hold for hold in before.holds)
+    tickets = tuple(ticket for ticket in before.tickets if ticket.actor != call.actor)
+    return after == before._replace(holds=holds, tickets=tickets)
+
+
+def _batches(state: State) -> Counter[tuple[str, tuple[int, ...]]]:
+    """Count the prefetched batches of each process with each slots."""
+    return Counter((hold.owner, hold.slots) for hold in state.holds if hold.kind == "prefetched")
+
+
 def recovers_the_dead(bounds: Bounds, before: State, label: Label, after: State) -> bool:
     """Recover leaves nothing of a dead actor, and to all others what they have."""
     if label.name != "Recover":
         return True
-    x = label.args[0]
-    others = [hold for hold in before.holds if hold.owner != x]
+    x = str(label.args[0])
+    others = [hold for hold in before.holds if hold.owner not in _owners(bounds, x)]
+    boundary = NO_BOUNDARY if before.boundary.actor == x else before.boundary
     return (
         x not in after.dead
+        and after.boundary == boundary
         and after.tickets == tuple(ticket for ticket in before.tickets if ticket.actor != x)
         and after.filling == tuple(entry for entry in before.filling if entry[0] != x)
         and [hold._replace(stamps=()) for hold in after.holds]
@@ -209,17 +301,19 @@ def fifo_admission(bounds: Bounds, before: State, label: Label, after: State) ->
 
 def fifo_sampling(bounds: Bounds, before: State, label: Label, after: State) -> bool:
     """A reader draws only when no older reader waits."""
-    hold = drawn_hold(before, after)
+    hold = drawn_hold(before, label, after)
     if hold is None:
         return True
     head = head_of(before, False)
-    return head is None or hold.owner == head.actor
+    return head is None or (hold.kind != "prefetched" and hold.owner == head.actor)
 
 
 def fifo_order(bounds: Bounds, before: State, label: Label, after: State) -> bool:
     """Under fifo a draw takes the oldest records, and only Publish and draws make one younger."""
-    hold = drawn_hold(before, after)
+    hold = drawn_hold(before, label, after)
     if not bounds.fifo or (hold is None and before.slots is after.slots):
+        return True
+    if label.name == "Restore":
         return True
     if hold is not None:
         oldest = sorted(sampleable(bounds, before), key=lambda number: before.slots[number].stamp)
@@ -236,13 +330,13 @@ def _ages_due(bounds: Bounds, before: State, label: Label, after: State) -> list
     ages = [slot.stamp for slot in before.slots]
     tail = 1 + newest(before)
     moved = filling_of(before, str(label.args[0])) if label.name == "Publish" else ()
-    drawn = drawn_hold(before, after)
+    drawn = drawn_hold(before, label, after)
     if drawn is not None:
         again = sampleable(bounds, after)
         moved = tuple(number for number in drawn.slots if number in again)
     for place, number in enumerate(moved):
         ages[number] = tail + place
-    for ended in returned_holds(before, label):
+    for ended in returned_holds(bounds, before, label):
         for number, remembered in zip(ended.slots, ended.stamps, strict=True):
             ages[number] = min(ages[number], remembered)
     return ages
@@ -250,9 +344,13 @@ def _ages_due(bounds: Bounds, before: State, label: Label, after: State) -> list
 
 def served_whole(bounds: Bounds, before: State, label: Label, after: State) -> bool:
     """A draw has what was asked for, or draining has ended what could come."""
-    hold = drawn_hold(before, after)
+    hold = drawn_hold(before, label, after)
     if hold is None:
-        return True
+        took = taken_hold(before, after) if bounds.prefetch else None
+        asked = call_of(before, label)
+        return took is None or (asked is not None and len(took.slots) == asked.n)
+    if hold.kind == "prefetched":
+        return len(hold.slots) == bounds.batch_size
     call = call_of(before, label)
     if call is None:
         return False

@@ -17,7 +17,14 @@ from forebay_spec.kernel import (
     writer_gives_way,
     writer_verdict,
 )
-from forebay_spec.state import State, Ticket, is_ready_lease, sampleable
+from forebay_spec.state import (
+    State,
+    Ticket,
+    front_of_queue,
+    is_ready_lease,
+    is_settled,
+    sampleable,
+)
 
 # Decides for the actor's ticket, which is in the state; the last argument: its deadline has passed.
 Judge = Callable[[Bounds, State, str, bool], Verdict]
@@ -33,15 +40,17 @@ def verdict(bounds: Bounds, state: State, actor: str, expired: bool = False) -> 
     head = ticket is head_of(state, writes)
     cancelled = bounds.token(actor) in state.cancelled
     filling = filling_slots(state)
+    off = held_off(bounds, state, ticket)
+    queued = takes(bounds, state, ticket) is not None
 
     def decide(victim: bool) -> Verdict:
         if writes:
             return writer_verdict(
-                state.closing, cancelled, head, ticket.n, len(state.free), False, victim, expired
+                state.closing, cancelled, head, ticket.n, len(state.free), off, victim, expired
             )
         rows = len(sampleable(bounds, state))
         return reader_verdict(
-            state.closing, cancelled, head, False, ticket.m, rows, filling, False, victim, expired
+            state.closing, cancelled, head, queued, ticket.m, rows, filling, off, victim, expired
         )
 
     # Whether it is a victim is long to find out and matters only where nothing better is due.
@@ -69,6 +78,21 @@ def head_of(state: State, writes: bool) -> Ticket | None:
     return None
 
 
+def takes(bounds: Bounds, state: State, call: Ticket) -> int | None:
+    """Return the position of the prefetched batch that a call would take, or None."""
+    if not bounds.prefetch or call.kind == "write" or call.n != bounds.batch_size:
+        return None
+    return front_of_queue(state, bounds.process(call.actor))
+
+
+def held_off(bounds: Bounds, state: State, call: Ticket) -> bool:
+    """Tell whether a capture or a restore keeps a call from being served."""
+    stage, actor, _ = state.boundary
+    if stage == "capturing":
+        return call.kind != "write" and bounds.process(actor) == bounds.process(call.actor)
+    return stage in ("restoring", "loading")
+
+
 def filling_slots(state: State) -> int:
     """Count the slots that are being filled."""
     return sum(len(slots) for _, slots in state.filling)
@@ -77,23 +101,44 @@ def filling_slots(state: State) -> int:
 def mutual_wait_victim(bounds: Bounds, state: State) -> Ticket | None:
     """Return the call that must give way because all wait for each other, or None.
 
-    A hold of somebody who does not wait may still end by itself, so it is busy; only a lease that
-    is in the hands of a caller who waits is not. What the dead have comes back, and may help.
+    While there is a prefetched batch that can be given back, nobody must.
+    """
+    if not all_wait(bounds, state) or any(map(is_settled, state.holds)):
+        return None
+    writer, reader = head_of(state, True), head_of(state, False)
+    n, m = writer.n if writer else 0, reader.m if reader else 0
+    position = {ticket: place for place, ticket in enumerate(state.tickets)}
+    writer_place = position[writer] if writer else 0
+    reader_place = position[reader] if reader else 0
+    return writer if writer_gives_way(n, m, writer_place, reader_place) else reader
+
+
+def all_wait(bounds: Bounds, state: State) -> bool:
+    """Tell whether there is a mutual wait.
+
+    A hold of somebody who does not wait may still end by itself, so it is busy, and so is a batch
+    that is being prefetched; only a lease that is in the hands of a caller who waits is not. What
+    the dead have comes back, and may help.
     """
     if state.dead:
-        return None
+        return False
     writer, reader = head_of(state, True), head_of(state, False)
     n = writer.n if writer else 0
     m = reader.m if reader else 0
     busy = 0
     if state.holds:
         who_wait = {ticket.actor for ticket in state.tickets}
-        busy = sum(not is_ready_lease(hold) or hold.owner not in who_wait for hold in state.holds)
+        busy = sum(
+            not is_settled(hold) and (not is_ready_lease(hold) or hold.owner not in who_wait)
+            for hold in state.holds
+        )
     leaving = any(
         head is not None and bounds.token(head.actor) in state.cancelled
         for head in (writer, reader)
     )
-    if not mutual_wait(
+    if bounds.prefetch and not leaving:
+        leaving = any(takes(bounds, state, ticket) is not None for ticket in state.tickets)
+    return mutual_wait(
         state.closing,
         n,
         len(state.free),
@@ -102,20 +147,15 @@ def mutual_wait_victim(bounds: Bounds, state: State) -> Ticket | None:
         filling_slots(state),
         busy,
         leaving,
-        False,
-    ):
-        return None
-    position = {ticket: place for place, ticket in enumerate(state.tickets)}
-    writer_place = position[writer] if writer else 0
-    reader_place = position[reader] if reader else 0
-    return writer if writer_gives_way(n, m, writer_place, reader_place) else reader
+        state.boundary.stage != "none",
+    )
 
 
 def misfit(bounds: Bounds, state: State, ticket: Ticket) -> bool:
     """Tell whether a call can never be served beside the leases of its own actor."""
     own: dict[int, int] = {}  # how often its leases pin each slot
     for hold in state.holds:
-        if hold.owner == ticket.actor:
+        if hold.owner == ticket.actor and hold.kind != "prefetched":
             for number in hold.slots:
                 own[number] = own.get(number, 0) + 1
     if ticket.kind == "write":

@@ -62,18 +62,20 @@ def _refused(bounds: Bounds, before: State, label: Label) -> State | None:
 def draw_returned(bounds: Bounds, before: State, label: Label, after: State) -> bool:
     """The records of a draw that failed are returned."""
     hold = ended_hold(before, label)
-    return label.name == "Return" and hold is not None and hold.state == "failed"
+    if label.name != "Return" or hold is None:
+        return False
+    return hold.kind != "prefetched" and hold.state == "failed"
 
 
 def lease_returned(bounds: Bounds, before: State, label: Label, after: State) -> bool:
     """A lease is released, its records are returned."""
     hold = ended_hold(before, label)
-    return label.name == "Return" and hold is not None and hold.state == "ready"
+    return label.name == "Return" and hold is not None and is_ready_lease(hold)
 
 
 def short_by_least(bounds: Bounds, before: State, label: Label, after: State) -> bool:
     """An open buffer serves a reader with fewer records than it would have taken."""
-    hold, call = drawn_hold(before, after), call_of(before, label)
+    hold, call = drawn_hold(before, label, after), call_of(before, label)
     return (
         before.closing == Closing.OPEN
         and hold is not None
@@ -84,7 +86,7 @@ def short_by_least(bounds: Bounds, before: State, label: Label, after: State) ->
 
 def short_by_draining(bounds: Bounds, before: State, label: Label, after: State) -> bool:
     """A buffer that is being drained serves a reader with fewer records than it asked for."""
-    hold, call = drawn_hold(before, after), call_of(before, label)
+    hold, call = drawn_hold(before, label, after), call_of(before, label)
     return hold is not None and call is not None and len(hold.slots) < call.m
 
 
@@ -117,7 +119,10 @@ def killed_while_filling(bounds: Bounds, before: State, label: Label, after: Sta
 
 def killed_while_gathering(bounds: Bounds, before: State, label: Label, after: State) -> bool:
     """A dead actor has a batch that it was gathering."""
-    return any(hold.owner in after.dead and hold.state == "gathering" for hold in after.holds)
+    return any(
+        hold.owner in after.dead and hold.kind != "prefetched" and hold.state == "gathering"
+        for hold in after.holds
+    )
 
 
 def killed_while_leasing(bounds: Bounds, before: State, label: Label, after: State) -> bool:

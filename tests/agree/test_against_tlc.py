@@ -18,7 +18,7 @@ from forebay_models.tlc.manifest import Run
 from forebay_models.tlc.runner import TlcRunner
 from forebay_spec.actions import ACTIONS, Action, Machine
 from forebay_spec.bounds import Bounds, Request
-from forebay_spec.state import State
+from forebay_spec.state import State, initial
 
 TLA = Path(__file__).parents[2] / "tla"
 BOUNDS = Bounds(
@@ -28,7 +28,8 @@ BOUNDS = Bounds(
     readers=("c1",),
     write_sizes=(1,),
     requests=(Request("plain", 1, 1),),
-    features=frozenset({"Abandon", "Fail"}),
+    prefetch=1,
+    features=frozenset({"Abandon", "Capture", "Restore"}),
 )
 MODULE = """---- MODULE Tiny ----
 EXTENDS Graph
@@ -46,7 +47,10 @@ CONSTANTS
     WriteSizes = {1}
     Requests <- TheRequests
     TokenOf <- TheTokens
-    Features = {"Abandon", "Fail"}
+    ProcessOf <- EachItsOwn
+    PrefetchDepth = 1
+    BatchSize = 1
+    Features = {"Abandon", "Capture", "Restore"}
     Closings = {}
 INVARIANT PrintInit
 ACTION_CONSTRAINT PrintEdge
@@ -57,7 +61,7 @@ ACTION_CONSTRAINT PrintEdge
 def printed(tmp_path_factory: pytest.TempPathFactory) -> LabelledGraph:
     """The graph as TLC prints it."""
     directory = tmp_path_factory.mktemp("tiny")
-    for name in ("ReplayBuffer.tla", "Graph.tla"):
+    for name in ("ReplayBufferCore.tla", "ReplayBuffer.tla", "Graph.tla"):
         (directory / name).write_text((TLA / name).read_text(encoding="utf-8"), encoding="utf-8")
     (directory / "Tiny.tla").write_text(MODULE, encoding="utf-8")
     (directory / "Tiny.cfg").write_text(CFG, encoding="utf-8")
@@ -82,8 +86,9 @@ def test_both_have_the_same_graph(printed: LabelledGraph) -> None:
     assert comparison.text() == ""
     assert len(printed.states) > 10
     assert {label.partition("(")[0] for _, label, _ in printed.edges} == {
-        "Arrive", "Admit", "Publish", "Abandon", "Ask", "Draw", "Ready", "Fail", "Deliver",
-        "Return",
+        "Arrive", "Admit", "Publish", "Abandon", "Ask", "Draw", "Ready", "Deliver",
+        "Refill", "CaptureAsk", "Capture", "CaptureDone", "RestoreAsk", "Load", "Restore", "Reject",
+        "Recall",
     }  # fmt: skip
 
 
@@ -129,3 +134,36 @@ def test_another_start_is_a_wrong_initial_state(printed: LabelledGraph) -> None:
     comparison = compared(printed, Elsewhere(BOUNDS))
     assert comparison.counts[Kind.INITIAL_STATE] == 2
     assert "only Python starts in this state" in comparison.text()
+
+
+@pytest.mark.parametrize("field", ["boundary", "saved"])
+def test_another_boundary_or_snapshot_is_a_missing_state(
+    printed: LabelledGraph, field: str
+) -> None:
+    """Each of both is compared: a capture that keeps nothing of one of them is noticed."""
+    honest = ACTIONS["Capture"].apply
+
+    def capture(bounds: Bounds, state: State, x: str) -> tuple[State, ...]:
+        return tuple(
+            after._replace(**{field: getattr(initial(bounds), field)})
+            for after in honest(bounds, state, x)
+        )
+
+    comparison = compared(
+        printed, Machine(BOUNDS, with_action(replace(ACTIONS["Capture"], apply=capture)))
+    )
+    assert comparison.counts[Kind.EDGE] > 0
+    assert "Python leads by Capture(c1) to" in comparison.text()
+
+
+def test_a_queue_that_is_not_restored_is_a_missing_edge(printed: LabelledGraph) -> None:
+    honest = ACTIONS["Restore"].apply
+
+    def restore(bounds: Bounds, state: State, x: str) -> tuple[State, ...]:
+        return tuple(after._replace(holds=()) for after in honest(bounds, state, x))
+
+    comparison = compared(
+        printed, Machine(BOUNDS, with_action(replace(ACTIONS["Restore"], apply=restore)))
+    )
+    assert comparison.counts[Kind.EDGE] > 0
+    assert "only TLA+ makes the step Restore(" in comparison.text()

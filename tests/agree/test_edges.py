@@ -4,19 +4,27 @@ import pytest
 from forebay_models.tlc.edges import BadGraph, EdgeReader, to_label
 from forebay_models.tlc.values import parse
 from forebay_spec.kernel import Closing, Phase
-from forebay_spec.state import Hold, Slot, State, Ticket
+from forebay_spec.state import Boundary, Hold, Saved, Slot, State, Ticket
 
 START = (
     '[slots |-> <<[phase |-> "free", uses |-> 0, pins |-> 0, stamp |-> 0]>>, free |-> <<0>>, '
     "fresh |-> 1, filling |-> [p1 |-> <<>>], tickets |-> <<>>, holds |-> <<>>, "
-    'closing |-> "open", cancelled |-> {}, dead |-> {}]'
+    'closing |-> "open", cancelled |-> {}, dead |-> {}, '
+    'boundary |-> [stage |-> "none", actor |-> "nobody", slots |-> <<>>], saved |-> <<>>]'
+)
+SNAPSHOT = (
+    '[slots |-> <<[phase |-> "live", uses |-> 1, pins |-> 1, stamp |-> 1]>>, free |-> <<2, 1>>, '
+    "fresh |-> 1, queue |-> <<[stamps |-> <<3>>, slots |-> <<0>>]>>]"
 )
 FULL = (
     '[slots |-> <<[phase |-> "live", uses |-> 1, pins |-> 1, stamp |-> 2]>>, free |-> << >>, '
     "fresh |-> 0, filling |-> [p1 |-> <<3, 1>>, p0 |-> <<2>>], "
     'tickets |-> <<[n |-> 2, m |-> 1, kind |-> "plain", actor |-> "c1"]>>, '
     'holds |-> <<[owner |-> "c2", kind |-> "lease", slots |-> <<0>>, stamps |-> <<1>>, '
-    'state |-> "ready"]>>, closing |-> "draining", cancelled |-> {"t1", "t2"}, dead |-> {"c2"}]'
+    'state |-> "ready"], [owner |-> "q1", kind |-> "prefetched", slots |-> <<0>>, '
+    'stamps |-> <<2>>, state |-> "failed"]>>, closing |-> "draining", cancelled |-> {"t1", "t2"}, '
+    'dead |-> {"c2"}, boundary |-> [stage |-> "copying", actor |-> "c3", slots |-> <<0>>], '
+    f"saved |-> <<{SNAPSHOT}>>]"
 )
 FULL_STATE = State(
     slots=(Slot(Phase.LIVE, 1, 1, 2),),
@@ -24,10 +32,15 @@ FULL_STATE = State(
     fresh=0,
     filling=(("p0", (2,)), ("p1", (3, 1))),
     tickets=(Ticket("plain", "c1", 2, 1),),
-    holds=(Hold("c2", "lease", (0,), (1,), "ready"),),
+    holds=(
+        Hold("c2", "lease", (0,), (1,), "ready"),
+        Hold("q1", "prefetched", (0,), (2,), "failed"),
+    ),
     closing=Closing.DRAINING,
     cancelled=frozenset({"t1", "t2"}),
     dead=frozenset({"c2"}),
+    boundary=Boundary("copying", "c3", (0,)),
+    saved=Saved((Slot(Phase.LIVE, 1, 1, 1),), (2, 1), 1, (((0,), (3,)),)),
 )
 
 
@@ -47,6 +60,8 @@ def test_states_and_labels_are_read() -> None:
     assert reader.take(edge(START, '{<<"Arrive", "p1", 1>>, <<"Empty">>}', FULL))
     graph = reader.graph()
     assert graph.states[1] == FULL_STATE
+    assert isinstance(graph.states[0], State)
+    assert (graph.states[0].boundary, graph.states[0].saved) == (Boundary("none", "", ()), None)
     assert graph.initial == {0}
     assert graph.edges == {(0, "Arrive(p1,1)", 1), (0, "Empty", 1)}
 
@@ -94,6 +109,11 @@ def test_a_step_without_a_label_is_an_error() -> None:
         ('closing |-> "open"', 'closing |-> "ajar"'),
         (", uses |-> 0", ""),
         ("free |-> <<0>>", "free |-> <<0>"),
+        ('stage |-> "none"', 'stage |-> "halting"'),
+        ('actor |-> "nobody"', "actor |-> 0"),
+        ("saved |-> <<>>", "saved |-> {}"),
+        ("saved |-> <<>>", f"saved |-> <<{SNAPSHOT}, {SNAPSHOT}>>"),
+        ("saved |-> <<>>", f"saved |-> <<{SNAPSHOT.replace('queue', 'stack')}>>"),
     ],
 )
 def test_what_is_no_state_is_an_error(old: str, new: str) -> None:
@@ -114,5 +134,6 @@ def test_labels_read_as_on_the_page() -> None:
     assert to_label(parse('<<"Deliver", 0>>')) == "Deliver(0)"
     assert to_label(parse('<<"Close", "draining">>')) == "Close(draining)"
     assert to_label(parse('<<"Empty">>')) == "Empty"
+    assert to_label(parse('<<"Refill", "q1">>')) == "Refill(q1)"
     with pytest.raises(BadGraph):
         to_label(parse("<<>>"))

@@ -39,6 +39,8 @@ step | p1           | c1                | state
      |              |                   | closing = open
      |              |                   | cancelled = -
      |              |                   | dead = -
+     |              |                   | boundary = -
+     |              |                   | saved = -
 1    | Arrive(p1,1) |                   | slots[0] = filling
      |              |                   | free = (1), 1 of them fresh
      |              |                   | filling = p1: (0)

@@ -29,6 +29,8 @@ step | p1           | state
      |              | closing = open
      |              | cancelled = -
      |              | dead = -
+     |              | boundary = -
+     |              | saved = -
 1    | Arrive(p1,1) | slots[0] = filling
      |              | free = (), 0 of them fresh
      |              | filling = p1: (0)
@@ -37,9 +39,10 @@ step | p1           | state
 3    | Arrive(p1,1) | slots[0] = filling
      |              | filling = p1: (0)
 
-NoOverwrite is violated: A record that may still be drawn, or is held, keeps its slot.
-Conservation is violated: Records come only by Publish and go only by being spent or by Empty; \
-returned ones are sampleable again."""
+NoOverwrite is violated: A record that may still be drawn, or is held or still to be copied, keeps \
+its slot.
+Conservation is violated: Records come only by Publish and Restore and go only by being spent, by \
+Empty or by Load; returned ones are sampleable again."""
 
 
 @pytest.mark.parametrize("name", list(QUICK))

@@ -22,11 +22,18 @@ def healing() -> Graph:
     return explore(Machine(QUICK["heals"]))
 
 
+@pytest.fixture(scope="module")
+def capturing() -> Graph:
+    return explore(Machine(QUICK["captures"]))
+
+
 @pytest.mark.parametrize("name", list(LIVENESS))
 @pytest.mark.parametrize("strong", [False, True])
-def test_everybody_gets_an_end(honest: Graph, healing: Graph, name: str, strong: bool) -> None:
+def test_everybody_gets_an_end(
+    honest: Graph, healing: Graph, capturing: Graph, name: str, strong: bool
+) -> None:
     prop = LIVENESS[name]
-    graph = {"liveness": honest, "heals": healing}[prop.theme]
+    graph = {"liveness": honest, "heals": healing, "captures": capturing}[prop.theme]
     found = answer(graph, prop, strong=strong)
     assert found.starvation is None
     assert found.owed > 500

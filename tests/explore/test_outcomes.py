@@ -118,6 +118,21 @@ def test_whoever_dies_is_recovered_and_hinders_nobody_for_ever() -> None:
     assert "EventuallyServed owed in states" not in outcome.figures
 
 
+def test_whoever_captures_has_a_snapshot_and_ends() -> None:
+    outcome = liveness_outcome(QUICK["captures"])
+    assert (outcome.name, outcome.verdict) == ("explore captures-end", Verdict.HOLDS)
+    assert outcome.figures["CaptureEnds owed in states"] == 3457
+
+
+def test_one_who_never_captures_is_shown() -> None:
+    bounds = QUICK["captures"]
+    machine = SPEC_MUTANTS["capture_waits_for_all"].machine(bounds)
+    outcome = liveness_outcome(bounds, machine=machine)
+    assert outcome.verdict is Verdict.VIOLATED
+    assert outcome.counterexample is not None
+    assert outcome.counterexample.what[0].startswith("CaptureEnds is violated: Whoever asks")
+
+
 def test_one_who_stays_dead_is_shown() -> None:
     bounds = replace(QUICK["heals"], producers=("p1",), readers=("r1",))
     machine = SPEC_MUTANTS["dead_never_recovered"].machine(bounds)

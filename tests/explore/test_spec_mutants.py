@@ -17,6 +17,9 @@ ISSUE = {
     *("close_forgets_readers", "cancel_unseen", "draining_wants_all"),
     *("dead_ticket_left", "dead_filling_left", "dead_batch_published", "dead_hold_delivered"),
     *("dead_hold_at_tail", "dead_never_recovered", "mutual_wait_beside_the_dead"),
+    *("captured_before_gathered", "filling_captured", "loaded_while_filling"),
+    *("loaded_before_validation", "queue_order_lost", "stale_batch_ready", "youngest_taken"),
+    *("copied_slot_freed", "dead_loader_leaves_open", "refill_past_a_reader"),
 }
 
 

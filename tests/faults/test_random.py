@@ -51,8 +51,8 @@ def test_planted_faults_are_found_under_load(fault: str) -> None:
 
 
 def test_the_command_tells_of_both_kinds_of_kills(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--methods", "fork", "--scenario", "tokens", "--kills", "5", "--json"]
-    assert main(["campaign", "faults", *arguments]) == 0
+    arguments = ["--methods", "fork", "--scenario", "tokens", "--kills", "5", "--no-files"]
+    assert main(["campaign", "faults", *arguments, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     points, moments = told["outcomes"]
     assert points["name"] == "faults points"
@@ -73,6 +73,7 @@ def test_the_command_repeats_one_kill(capsys: pytest.CaptureFixture[str]) -> Non
     [
         (["--methods", "vfork"], "the methods are"),
         (["--plant", "nothing"], "no fault is called"),
+        (["--plant", "no_lock", "--only", "writer/v/half/1"], "a fault of checkpoints"),
         (["--scenario", "nothing"], "no scenario is called"),
         (["--only", "nothing"], "written like"),
     ],

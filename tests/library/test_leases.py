@@ -3,11 +3,22 @@
 import gc
 import warnings
 
+import numpy as np
 import pytest
-from forebay import AdmissionTimeout, SampleTimeout
+from forebay import AdmissionTimeout, BlockingReplayBuffer, SampleTimeout
+from forebay._calls import Call
+from forebay._layout import NONE
 from forebay._threads import thread_number
 
-from tests.library.support import Stage, assert_consistent, make, patience, result
+from tests.library.support import (
+    Stage,
+    assert_consistent,
+    ledger_of,
+    make,
+    patience,
+    result,
+    snapshot,
+)
 
 
 def test_a_block_that_ends_commits() -> None:
@@ -232,3 +243,62 @@ def test_a_lease_that_has_ended_cannot_be_entered() -> None:
         with pytest.raises(RuntimeError, match="the lease has ended already"), lease:
             raise AssertionError("unreachable")
     assert buffer.sample(1) == [2]
+
+
+def restored(buffer: BlockingReplayBuffer) -> None:
+    """End all batches, and draw another one into the row of the first, as after a restore."""
+    ledger = ledger_of(buffer)
+    for hold in ledger.holds():
+        row = next(row for row in range(8) if ledger.batches.number(row) == hold.number)
+        places = [NONE, row, 0, hold.number]
+        n, slots = len(hold.slots), np.array(hold.slots)
+        ledger.give_back(Call(hold.kind, hold.owner, n, n, places=places, slots=slots))
+
+
+def test_a_lease_that_a_restore_has_made_void_says_so_and_touches_nothing() -> None:
+    buffer = make(4)
+    buffer.extend([1, 2])
+    old = buffer.lease(1)
+    restored(buffer)
+    new = buffer.lease(1)
+    assert (old.active, new.active) == (False, True)
+    before = snapshot(buffer)
+    for end in (old.commit, old.release):
+        with pytest.raises(RuntimeError, match="was made void by a restore of the buffer"):
+            end()
+    with pytest.raises(RuntimeError, match="made void"), old:
+        pass
+    del old
+    gc.collect()
+    assert snapshot(buffer) == before
+    new.commit()
+    assert_consistent(buffer)
+
+
+def test_the_block_of_a_lease_that_became_void_says_so_unless_it_raises_itself() -> None:
+    buffer = make(4)
+    buffer.extend([1, 2])
+    with pytest.raises(RuntimeError, match="made void"), buffer.lease(1):
+        restored(buffer)
+
+    def restore_and_fail() -> None:
+        with buffer.lease(1):
+            restored(buffer)
+            raise ArithmeticError
+
+    with pytest.raises(ArithmeticError):
+        restore_and_fail()
+    assert buffer.sample(2) == [1, 2]
+    assert_consistent(buffer)
+
+
+def test_empty_makes_no_lease_void() -> None:
+    buffer = make(4)
+    buffer.extend([1, 2, 3])
+    kept, given_back = buffer.lease(1), buffer.lease(1)
+    buffer.empty()
+    assert (kept.active, given_back.active) == (True, True)
+    kept.commit()
+    given_back.release()
+    assert (len(buffer), buffer.stats().free) == (0, 4)
+    assert_consistent(buffer)

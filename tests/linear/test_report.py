@@ -23,6 +23,8 @@ step | p1           | state
      |              | closing = open
      |              | cancelled = -
      |              | dead = -
+     |              | boundary = -
+     |              | saved = -
      |              | records = (- -)
 1    | Arrive(p1,1) | p1 extend(1), called at 1, returned at 2: done
      |              | slots[0] = filling

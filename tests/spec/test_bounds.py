@@ -21,6 +21,7 @@ def row(bounds: Bounds) -> list[str]:
         " ".join(bounds.readers),
         " ".join(map(str, bounds.write_sizes)),
         ", ".join(f"{kind} {k} {m}" for kind, k, m in bounds.requests),
+        f"{bounds.prefetch} {bounds.batch_size}" if bounds.prefetch else "",
         ", ".join(f"{' '.join(names)}: {token}" for token, names in actors.items()),
         " ".join(sorted(bounds.features)),
         " ".join(mode.name.lower() for mode in bounds.closings),
@@ -41,6 +42,17 @@ def documented() -> list[list[str]]:
 def test_the_quick_graphs_are_those_of_the_documentation() -> None:
     assert documented() == [row(bounds) for bounds in QUICK.values()]
     assert {bounds.capacity for bounds in QUICK.values()} == {2}
+
+
+def test_the_actors_of_one_process_are_those_of_the_documentation() -> None:
+    section = PAGE.read_text(encoding="utf-8").split("## The quick graphs")[1]
+    sentence = re.search(r"In ([^.]*) all actors are of one process, `(\w+)`", section)
+    assert sentence is not None
+    shared = dict.fromkeys(re.findall(r"`(\w+)`", sentence[1]), sentence[2])
+    for name, bounds in QUICK.items():
+        processes = (shared[name],) if name in shared else bounds.actors
+        assert bounds.processes == processes
+    assert len(shared) == 4
 
 
 def test_the_full_graphs_have_the_same_themes_and_are_wider() -> None:
@@ -66,7 +78,19 @@ def test_actors_and_tokens_are_named_once() -> None:
     assert QUICK["liveness"].token("p2") is None
 
 
+def test_who_is_of_a_process_and_which_processes_read() -> None:
+    bounds = QUICK["threads"]
+    assert [bounds.process(x) for x in bounds.actors] == ["q1", "q1", "q1"]
+    assert bounds.reading == ("q1",)
+    assert QUICK["leases"].processes == ("p1", "x1", "c1")
+    assert QUICK["leases"].reading == ("x1", "c1")
+
+
 def test_bounds_fit_on_a_line() -> None:
+    assert QUICK["copies"].line() == (
+        "C=2 N=1 fifo; producers p1 write 2; readers c1 ask plain 1 1; "
+        "processes p1:q1 c1:q1; D=2 B=1; Capture Empty"
+    )
     assert QUICK["heals"].line() == (
         "C=2 N=1 fifo; producers p1 p2 write 1 2; readers c1 ask plain 1 1; Kill"
     )
@@ -91,6 +115,15 @@ def test_bounds_that_are_equal_are_so_in_a_table_too() -> None:
         ({"write_sizes": (0,)}, r"write sizes lie in 1\.\.2"),
         ({"requests": (Request("plain", 1, 2),)}, "1 <= m <= k <= 2"),
         ({"features": frozenset({"Prefetch"})}, "Abandon"),
+        ({"prefetch": -1}, r"1\.\.2 records"),
+        ({"prefetch": 1, "batch_size": 3}, r"1\.\.2 records"),
+        ({"batch_size": 0}, r"1\.\.2 records"),
+        ({"process_of": (("c9", "q1"),)}, "only actors"),
+        ({"process_of": (("c1", "p1"),)}, "unlike any actor"),
+        (
+            {"process_of": (("c1", "q1"),), "features": frozenset({"Kill"})},
+            "a process of its own is killed",
+        ),
     ],
 )
 def test_impossible_bounds_are_refused(wrong: dict[str, object], message: str) -> None:

@@ -17,11 +17,22 @@ ALL_REQUESTS = tuple(
 )
 
 
-def roomy(*, uses: int = 1, order: str = "fifo", capacity: int = 3) -> Bounds:
-    """Return bounds in which nearly everything may happen: three slots, or so many."""
+def roomy(
+    *,
+    uses: int = 1,
+    order: str = "fifo",
+    capacity: int = 3,
+    prefetch: int = 0,
+    batch_size: int = 1,
+    together: bool = False,
+) -> Bounds:
+    """Return bounds in which nearly everything may happen: three slots, or so many.
+
+    `together`: all actors are of one process, q1, and nobody is killed.
+    """
     sizes = tuple(range(1, capacity + 1))
     return Bounds(
-        name=f"roomy-{capacity}-{uses}-{order}",
+        name=f"roomy-{capacity}-{uses}-{order}-{prefetch}-{batch_size}-{together}",
         capacity=capacity,
         uses=uses,
         order="random" if order == "random" else "fifo",
@@ -30,7 +41,10 @@ def roomy(*, uses: int = 1, order: str = "fifo", capacity: int = 3) -> Bounds:
         write_sizes=sizes,
         requests=tuple(request for request in ALL_REQUESTS if request.k <= capacity),
         token_of=(("p1", "t1"), ("c1", "t1"), ("p2", "t2"), ("c2", "t2")),
-        features=FEATURES,
+        process_of=tuple((x, "q1") for x in ("p1", "p2", "x1", "c1", "c2")) if together else (),
+        prefetch=prefetch,
+        batch_size=batch_size,
+        features=FEATURES - {"Kill"} if together else FEATURES,
         closings=(Closing.DRAINING, Closing.STOPPED),
     )
 

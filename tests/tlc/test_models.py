@@ -9,7 +9,8 @@ from forebay_spec.properties import INVARIANTS, LIVENESS, STEPS, WITNESSES
 
 MODELS = find_models()
 RUNS = load_runs(MODELS)
-OWN_WITNESSES = ("MCMonitor", "MCJournal")  # modules that say themselves what must be possible
+OWN_WITNESSES = ("MCMonitor", "MCJournal", "MCDirectoryCommit")
+"""Modules that say themselves what must be possible."""
 
 
 def source(module: str) -> str:

@@ -89,10 +89,21 @@ def test_no_trace_makes_no_table() -> None:
 
 
 def buffer_state(
-    number: int, action: str, phase: str, filling: str, free: str, dead: str = "{}"
+    number: int,
+    action: str,
+    phase: str,
+    filling: str,
+    free: str,
+    dead: str = "{}",
+    *,
+    holds: str = "<<>>",
+    boundary: str = "none of nobody",
+    saved: bool = False,
 ) -> TraceState:
     """Return a whole state of a buffer of one slot."""
     slot = f'[stamp |-> 0, uses |-> 0, phase |-> "{phase}", pins |-> 0]'
+    stage, _, actor = boundary.split()
+    snapshot = f"[slots |-> ( 0 :> {slot} ), free |-> <<>>, fresh |-> 0, queue |-> <<>>]"
     return TraceState(
         number,
         action,
@@ -102,10 +113,12 @@ def buffer_state(
             "fresh": "0",
             "filling": f"[p1 |-> {filling}]",
             "tickets": "<<>>",
-            "holds": "<<>>",
+            "holds": holds,
             "closing": '"open"',
             "cancelled": "{}",
             "dead": dead,
+            "boundary": f'[stage |-> "{stage}", actor |-> "{actor}", slots |-> <<>>]',
+            "saved": f"<<{snapshot}>>" if saved else "<<>>",
             "n": "1",
         },
     )
@@ -125,6 +138,8 @@ def test_states_of_a_buffer_are_shown_as_the_explorer_shows_them() -> None:
         "     |              | closing = open",
         "     |              | cancelled = -",
         "     |              | dead = -",
+        "     |              | boundary = -",
+        "     |              | saved = -",
         "     |              | n = 1",
         "1    | Arrive(p1,1) | slots[0] = filling",
         "     |              | free = (), 0 of them fresh",
@@ -144,6 +159,35 @@ def test_who_dies_and_who_is_recovered_is_named() -> None:
         "     |             | free = (0), 0 of them fresh",
         "     |             | filling = -",
         "     |             | dead = -",
+    ]
+
+
+def test_who_captures_is_named_and_the_snapshot_is_shown() -> None:
+    trace = [
+        buffer_state(1, "Initial predicate", "live", "<<>>", "<<>>"),
+        buffer_state(2, "CaptureAsk", "live", "<<>>", "<<>>", boundary="capturing of c1"),
+        buffer_state(3, "Capture", "live", "<<>>", "<<>>", saved=True),
+    ]
+    assert counterexample(Report(trace=trace)).splitlines()[-3:] == [
+        "1    | CaptureAsk(c1) | boundary = capturing for c1",
+        "2    | Capture(c1)    | boundary = -",
+        "     |                | saved = live; free (), 0 of them fresh",
+    ]
+
+
+def test_who_takes_a_batch_that_was_drawn_ahead_is_named() -> None:
+    ahead = '[owner |-> "q1", kind |-> "prefetched", slots |-> <<0>>, stamps |-> <<1>>'
+    own = ahead.replace("q1", "c1").replace("prefetched", "plain")
+    trace = [
+        buffer_state(1, "Initial predicate", "live", "<<>>", "<<>>"),
+        buffer_state(
+            2, "Refill", "live", "<<>>", "<<>>", holds=f'<<{ahead}, state |-> "gathering"]>>'
+        ),
+        buffer_state(3, "Ask", "live", "<<>>", "<<>>", holds=f'<<{own}, state |-> "gathering"]>>'),
+    ]
+    assert counterexample(Report(trace=trace)).splitlines()[-2:] == [
+        "1    | Refill(q1) |         | holds = q1 prefetched (0) aged (1) gathering",
+        "2    |            | Ask(c1) | holds = c1 plain (0) aged (1) gathering",
     ]
 
 

@@ -9,17 +9,36 @@ layout that the library goes by, and not with the library's methods for inspecti
 a dozen small questions.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
+import forebay._layout as at
 from forebay import AdmissionTimeout, Cancelled, MutualWait, SampleTimeout, ShutDown
 from forebay._batches import HoldState as LedgerHoldState
 from forebay._layout import Limits
 from forebay._ledger import Ledger
+from forebay._snapshot import Snapshot
+from forebay._stages import Stage as LedgerStage
 from forebay._tickets import Kind, TicketView
-from forebay_spec.bounds import Bounds, ReaderKind
+from forebay_spec.bounds import Bounds
 from forebay_spec.kernel import Phase, Verdict
-from forebay_spec.state import Filling, Hold, HoldState, Slot, State, Ticket, TicketKind, ranked
+from forebay_spec.state import (
+    FREE_SLOT,
+    NO_BOUNDARY,
+    Boundary,
+    Filling,
+    Hold,
+    HoldKind,
+    HoldState,
+    Saved,
+    Slot,
+    Stage,
+    State,
+    Ticket,
+    TicketKind,
+    ranked,
+)
 
 Names = Callable[[int], str]
 
@@ -28,7 +47,17 @@ _KINDS: Final[Mapping[int, TicketKind]] = {
     Kind.PLAIN: "plain",
     Kind.LEASE: "lease",
 }
-_READERS: Final[Mapping[int, ReaderKind]] = {Kind.PLAIN: "plain", Kind.LEASE: "lease"}
+_HOLDERS: Final[Mapping[int, HoldKind]] = {
+    Kind.PLAIN: "plain",
+    Kind.LEASE: "lease",
+    Kind.PREFETCHED: "prefetched",
+}
+_STAGES: Final[Mapping[int, Stage]] = {
+    LedgerStage.CAPTURING: "capturing",
+    LedgerStage.COPYING: "copying",
+    LedgerStage.RESTORING: "restoring",
+    LedgerStage.LOADING: "loading",
+}
 _STATES: Final[Mapping[int, HoldState]] = {
     LedgerHoldState.GATHERING: "gathering",
     LedgerHoldState.READY: "ready",
@@ -88,6 +117,33 @@ def state_of(ledger: Ledger, name_of: Names, tokens: Mapping[int, str], *, fifo:
         closing=ledger.closing,
         cancelled=frozenset(tokens.get(row, f"?{row}") for row in ledger.cancelled_tokens()),
         dead=frozenset(),
+        boundary=_boundary(ledger, name_of),
+    )
+
+
+def saved_of(snapshot: Snapshot, bounds: Bounds) -> Saved:
+    """Return a snapshot of the library as one of the specification."""
+    return _saved(
+        bounds,
+        (snapshot.slots.tolist(), snapshot.uses.tolist(), snapshot.stamps.tolist()),
+        snapshot.free.tolist(),
+        snapshot.fresh,
+        [(slots.tolist(), stamps.tolist()) for slots, stamps in snapshot.queue],
+    )
+
+
+def saved_in(state: Mapping[str, Any], bounds: Bounds) -> Saved:
+    """Return the snapshot that is in a state of `state_dict`."""
+    records, free = state["records"], state["free"]
+    return _saved(
+        bounds,
+        (records["slots"].tolist(), records["uses"].tolist(), records["stamps"].tolist()),
+        free["order"].tolist(),
+        free["fresh"],
+        [
+            (batch["slots"].tolist(), batch["stamps"].tolist())
+            for batch in state["prefetched"]["batches"]
+        ],
     )
 
 
@@ -99,6 +155,9 @@ class Reader:
         name_of: gives an actor's name for its number in the ledger.
         tokens: the names of the tokens by their rows.
         fifo: whether ages count.
+
+    Attributes:
+        saved: the last snapshot, which is nowhere in the ledger.
     """
 
     def __init__(
@@ -108,15 +167,16 @@ class Reader:
         self._name_of = name_of
         self._tokens = tokens
         self._fifo = fifo
-        self._last: tuple[bytes, State] | None = None
+        self._last: tuple[bytes, Saved | None, State] | None = None
+        self.saved: Saved | None = None
 
     def state(self) -> State:
         """Return the state; it is worked out anew only if an integer of the ledger has changed."""
-        block = self._ledger.layout.block.tobytes()
-        if self._last is None or self._last[0] != block:
+        block, saved = self._ledger.layout.block.tobytes(), self.saved
+        if self._last is None or self._last[0] != block or self._last[1] is not saved:
             state = state_of(self._ledger, self._name_of, self._tokens, fifo=self._fifo)
-            self._last = block, state
-        return self._last[1]
+            self._last = block, saved, state._replace(saved=saved)
+        return self._last[2]
 
 
 def limits_for(bounds: Bounds) -> Limits:
@@ -166,8 +226,32 @@ def _ticket(view: TicketView, name_of: Names) -> Ticket:
 def _hold(batch: _Batch, name_of: Names, fifo: bool) -> Hold:
     return Hold(
         name_of(batch.actor),
-        _READERS[batch.kind],
+        _HOLDERS[batch.kind],
         batch.slots,
         batch.stamps if fifo else (0,) * len(batch.slots),
         _STATES[batch.state],
     )
+
+
+def _boundary(ledger: Ledger, name_of: Names) -> Boundary:
+    stage, actor = ledger.cells[at.STAGE], ledger.cells[at.BOUNDARY_ACTOR]
+    if not stage:
+        return NO_BOUNDARY
+    # The marks are numbers in copying order.
+    marks = sorted((mark, slot) for slot, mark in enumerate(ledger.copying.tolist()) if mark)
+    return Boundary(_STAGES[stage], name_of(actor), tuple(slot for _, slot in marks))
+
+
+def _saved(
+    bounds: Bounds,
+    records: tuple[Sequence[int], Sequence[int], Sequence[int]],
+    free: Sequence[int],
+    fresh: int,
+    queue: Sequence[tuple[Sequence[int], Sequence[int]]],
+) -> Saved:
+    pins = Counter(slot for slots, _ in queue for slot in slots)
+    slots = [FREE_SLOT] * bounds.capacity
+    for slot, uses, stamp in zip(*records, strict=True):
+        slots[slot] = Slot(Phase.LIVE, uses, pins[slot], stamp)
+    held = tuple((tuple(slots), tuple(stamps)) for slots, stamps in queue)
+    return Saved(tuple(slots), tuple(free), fresh, held)

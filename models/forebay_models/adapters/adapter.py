@@ -27,15 +27,20 @@ MANNERS: Final[Mapping[str, tuple[str, ...]]] = {
     "Abandon": (BEFORE_COPY, AFTER_COPY),
     "Fail": (BEFORE_GATHER, IN_TRANSFORM),
     "Expire": (USUAL, INTERRUPTED),
+    "Reject": (USUAL, INTERRUPTED),
 }
 """The ways in which a step can happen that the specification does not tell apart; the first is the
-default. An action that is not listed happens in the usual way. Besides, `drawing` steers a draw."""
+default. An action that is not listed happens in the usual way. Besides, `drawing` steers a draw.
+A Reject is usually by the deadline; where that cannot be, since it could load, an exception ends it."""
+
+DRAWS: Final = ("Ask", "Draw", "Refill")
+"""The actions that may draw."""
 
 _DRAWN: Final = "draws the slots "
 
 
 def drawing(slots: Iterable[int]) -> str:
-    """Return the manner of an Ask or a Draw at random that takes these slots, in this order.
+    """Return the manner of an Ask, a Draw or a Refill at random that takes these slots, in this order.
 
     The adapter looks for a seed with which the library takes them by itself. Where the step cannot
     draw them, they are left to chance.
@@ -54,7 +59,7 @@ def has_manner(action: str, manner: str) -> bool:
     """Tell whether an action can happen in a manner."""
     if manner.startswith(_DRAWN):
         numbers = manner.removeprefix(_DRAWN).split()
-        return action in ("Ask", "Draw") and bool(numbers) and all(n.isdecimal() for n in numbers)
+        return action in DRAWS and bool(numbers) and all(n.isdecimal() for n in numbers)
     return manner == USUAL or manner in MANNERS.get(action, ())
 
 
@@ -71,7 +76,9 @@ class Observation:
         between: its states at the end of each critical section of the step, in order.
         verdict: what the call got, in a step that decides about one.
         slots: where the records of the step's batch are, as far as the buffer has told its caller.
-        records: the numbers of the records that were written, or that the reader has in hands.
+        records: the numbers of the records that were written, or that the reader has in hands, or
+            that were gathered ahead or saved.
+        sections: how many critical sections the step may take; all but one only look.
     """
 
     state: State
@@ -79,6 +86,7 @@ class Observation:
     verdict: Verdict | None = None
     slots: tuple[int, ...] | None = None
     records: tuple[int, ...] | None = None
+    sections: int = 1
 
 
 class Adapter(Protocol):
@@ -92,7 +100,11 @@ class Adapter(Protocol):
         """
 
     def rest(self, due: Collection[str]) -> Observation:
-        """Let those go back to sleep who were woken for nothing; `due` are those who were not.
+        """Let those go back to sleep who were woken for nothing, and queues draw nothing.
+
+        Args:
+            due: the actors who were not woken for nothing, and the labels of those Refill that may
+                happen.
 
         Raises:
             Mismatch: one of `due` was not woken.

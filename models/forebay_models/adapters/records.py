@@ -4,11 +4,13 @@ Each record carries its number in several places, so that a row made of two reco
 recognised: it has the number 0, which no record has.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, cast
 
 import torch
-from forebay import ListStorage, SharedStorage, Storage, TensorStorage
+from forebay import ListStorage, SharedStorage, TensorStorage
+from forebay._saved_rows import RowCopy
+from forebay._stores import Ints
 
 from forebay_models.targets import StorageKind
 
@@ -17,7 +19,48 @@ TORN: Final = 0
 _WIDTH: Final = 3
 
 
-def storage_of(kind: StorageKind, capacity: int) -> Storage:
+COPYING: Final = "copying"
+"""The label of a capture before it copies a record."""
+
+Stepped = TensorStorage | ListStorage | SharedStorage
+"""The storages that are driven."""
+
+
+class StepByStep:
+    """Copies of the records of a capture, one at a time, each with a stop before it.
+
+    Args:
+        copies: the storage's own.
+        point: marks the stop.
+    """
+
+    part = 1
+
+    def __init__(self, copies: RowCopy, point: Callable[[str], None]) -> None:
+        self._copies = copies
+        self._point = point
+        self._added = 0
+
+    def add(self, slots: Ints) -> None:
+        """Copy a record."""
+        self._point(COPYING)
+        self._add(slots)
+
+    def finish(self, slots: Ints) -> None:
+        """Copy without any stop what of these is not copied yet."""
+        for position in range(self._added, len(slots)):
+            self._add(slots[position : position + 1])
+
+    def data(self) -> object:
+        """Return all that were copied."""
+        return self._copies.data()
+
+    def _add(self, slots: Ints) -> None:
+        self._copies.add(slots)
+        self._added += len(slots)
+
+
+def storage_of(kind: StorageKind, capacity: int) -> Stepped:
     """Return an empty storage."""
     if kind == "list":
         return ListStorage(capacity)

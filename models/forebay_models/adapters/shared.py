@@ -7,19 +7,24 @@ when the example ends comes to nothing, as if it had been forked off. That real 
 killed anywhere is the business of the campaign `faults`.
 """
 
+from collections.abc import Callable
 from typing import Final
 
+from forebay import PeerLost
 from forebay._ledger import Ledger
 from forebay._participants import Participants
 from forebay._shared_core import SharedCore
 from forebay._shared_peers import SharedPeers
 from forebay._threads import number_in_process, thread_number
 from forebay_spec.bounds import Bounds
+from forebay_spec.kernel import Verdict
 from forebay_spec.state import State
 
 from forebay_models.adapters.adapter import Mismatch
-from forebay_models.adapters.local import Found, LocalAdapter
-from forebay_models.stepping.board import PATIENCE
+from forebay_models.adapters.ahead import SteppedQueue
+from forebay_models.adapters.driven import Found, Handle
+from forebay_models.adapters.local import LocalAdapter
+from forebay_models.stepping.board import PATIENCE, Ended, Stop
 from forebay_models.stepping.worker import Hands
 from forebay_models.targets import StorageKind
 
@@ -118,17 +123,38 @@ class SharedAdapter(LocalAdapter):
         patience: float = PATIENCE,
         hands: Hands | None = None,
     ) -> None:
+        self._handles: dict[str, Handle] = {}
+        self._dead: dict[str, int] = {}
+        self._lost = False
         super().__init__(bounds, storage, seed, patience=patience, hands=hands)
-        core = self._core
+
+    def _steps(self) -> dict[str, Callable[..., Found]]:
+        return {**super()._steps(), "Kill": self._kill, "Recover": self._recover}
+
+    def _make(self) -> Handle:
+        buffer = super()._make()
+        core = buffer._core
         assert isinstance(core, SharedCore)
         self._peers = CastPeers(core, core.ledger)
         core.peers = self._peers
         core.use(self._monitor)
-        self._dead: dict[str, int] = {}
-        self._actions = {**self._actions, "Kill": self._kill, "Recover": self._recover}
+        return buffer
+
+    def _open_queues(self) -> None:
+        for name in self._bounds.actors:
+            self._come(name)
+
+    def _come(self, name: str) -> None:
+        """Give an actor, which is a process, a handle of its own, as if it was handed one."""
+        handle = self._handles[name] = Handle.__new__(Handle)
+        vars(handle).update(vars(self._buffer))
+        self._crew.runs(name, lambda: self._open_queue(name, handle))
+
+    def _handle(self, name: str) -> Handle:
+        return self._handles.get(name, self._buffer)
 
     def _name_of(self, actor: int) -> str:
-        return super()._name_of(number_in_process(actor))
+        return self._owners.get(actor) or super()._name_of(number_in_process(actor))
 
     def _state(self) -> State:
         return super()._state()._replace(dead=frozenset(self._dead))
@@ -136,19 +162,41 @@ class SharedAdapter(LocalAdapter):
     def _living(self) -> list[str]:
         return [name for name in super()._living() if name not in self._dead]
 
+    def _living_queues(self) -> dict[str, SteppedQueue]:
+        reading = self._bounds.reading
+        return {
+            name: queue
+            for name, queue in self._queues.items()
+            if name in reading and name not in self._dead
+        }
+
+    def _is_left_alone(self, name: str) -> bool:
+        # Whoever waits for a moment to load would look for the dead first, which is a step.
+        return (name == self._restorer and bool(self._dead)) or super()._is_left_alone(name)
+
+    def _verdict(self, name: str, stop: Stop, served: str | None) -> Verdict:
+        if self._lost and isinstance(stop, Ended) and type(stop.error) is PeerLost:
+            return Verdict.SHUT_DOWN
+        return super()._verdict(name, stop, served)
+
     def _kill(self, manner: str, name: str) -> Found:
+        boundary = self._state().boundary
+        if (boundary.stage, boundary.actor) == ("copying", name):
+            self._copy_the_rest(name)
         number = self._crew.bury(name)
         if number not in self._peers.cast.rows:
             raise Mismatch(f"{name} was to be killed, but takes no part")
         self._peers.cast.killed.add(number)
         self._dead[name] = number
-        for held in self._holds:
-            if held.owner == name and held.lease is not None:
-                held.lease._call.life = _DEAD
+        calls = [held.lease._call for held in self._holds if held.owner == name and held.lease]
+        if name in self._queues:
+            calls += [payload.call for payload in self._queues[name].payloads()]
+        for call in calls:
+            call.life = _DEAD
         return Found()
 
     def _recover(self, manner: str, name: str) -> Found:
-        cast, number = self._peers.cast, self._dead[name]
+        cast, number, boundary = self._peers.cast, self._dead[name], self._state().boundary
         cast.noticed = [cast.rows[number]]
         with self._core.section:
             found = self._peers.recover()
@@ -157,5 +205,11 @@ class SharedAdapter(LocalAdapter):
         if not found:
             raise Mismatch(f"{name} is dead, and nobody noticed")
         self._holds = [held for held in self._holds if held.owner != name]
+        if boundary.actor == name:
+            self._restorer = None
+            self._lost = self._lost or boundary.stage == "loading"
         self._crew.join(name)
+        if name in self._queues:
+            self._queues.pop(name).end()
+            self._come(name)
         return Found()

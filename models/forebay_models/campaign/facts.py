@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final
 
+from forebay_spec import guards as when
 from forebay_spec.actions import Label, Machine, verdict
 from forebay_spec.bounds import Bounds, ReaderKind
 from forebay_spec.kernel import Verdict
@@ -38,7 +39,8 @@ class Facts:
         allowed: gives the states that may come out of a step in a state.
         verdict: gives what the call of a step has to get, or None where none is decided; for
             Expire that is what the call gets whose time has passed.
-        due: gives the actors whose calls have to go on in a state.
+        due: gives the actors whose calls have to go on in a state, and the labels of those Refill
+            that may happen; where a batch can be recalled, whoever waits may be the one to do it.
         broken: gives what is wrong with a step and the state after it, in sentences.
         witnesses: gives the names of the witnesses that a step is.
         kind: gives the class that a state belongs to.
@@ -74,11 +76,26 @@ class Facts:
         return verdict(self.bounds, queued, ticket.actor)
 
     def _due(self, state: State) -> frozenset[str]:
-        return frozenset(
+        bounds = self.bounds
+        due = {
             ticket.actor
             for ticket in state.tickets
-            if verdict(self.bounds, state, ticket.actor) != Verdict.WAIT
-        )
+            if verdict(bounds, state, ticket.actor) != Verdict.WAIT
+        }
+        if bounds.prefetch:
+            if when.may_recall(bounds, state):
+                due.update(
+                    ticket.actor for ticket in state.tickets if ticket.actor not in state.dead
+                )
+            due.update(
+                str(Label("Refill", (process,)))
+                for process in bounds.reading
+                if when.may_refill(bounds, state, process)
+            )
+        actor = state.boundary.actor
+        if when.may_capture(bounds, state, actor) or when.may_load(bounds, state, actor):
+            due.add(actor)
+        return frozenset(due)
 
     def _broken(self, before: State, label: Label, after: State) -> tuple[str, ...]:
         wrong = [

@@ -8,13 +8,15 @@ Hypothesis picks among the rules that can run with equal chances, and switches s
 a whole run by their names. Both would make dull walks: closing and emptying can always happen, and
 without publishing nothing ever does. So actions that move records have several rules, all rules
 share one name, so that none is switched off, and each run draws which disturbing actions it goes
-without and how long it is before the buffer may be closed.
+without, how long it is before the buffer may be closed, and whether captures wait until something
+is drawn ahead, and restores until there is something to lose.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from forebay_spec.actions import Label
+from forebay_spec.state import State, is_ready_lease
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
@@ -37,6 +39,9 @@ _WEIGHTS: Final[Mapping[str, int]] = {
     "Kill": 1,
 }
 """How many rules the actions have that disturb the others; all others have `_USUAL`."""
+
+_RARE: Final[Mapping[str, int]] = {**_WEIGHTS, "CaptureAsk": 3, "RestoreAsk": 6, "Reject": 1}
+"""The same and those that no run goes without."""
 
 _STOP: Final = "Close(stopped)"
 _LONGEST_CALM: Final = 15
@@ -66,10 +71,12 @@ class Walk(RuleBasedStateMachine):
         self._failed = False
         self._without: frozenset[str] = frozenset()
         self._calm = 0
+        self._choosy = False
 
-    def start(self, setting: Setting, without: frozenset[str], calm: int) -> None:
+    def start(self, setting: Setting, without: frozenset[str], calm: int, choosy: bool) -> None:
         """Start a buffer."""
         self._without, self._calm = without, calm
+        self._choosy = choosy and setting.bounds.prefetch > 0
         try:
             self._adapter, self._driver = self.session.drive(setting)
         except Exception as error:
@@ -85,9 +92,19 @@ class Walk(RuleBasedStateMachine):
         if action in self._without:
             # A failed hold can do nothing but return.
             return tuple(label for label in labels if driver.must_return(label))
+        if action in ("CaptureAsk", "RestoreAsk") and not self._is_worth(action, driver.state):
+            return ()
         if action == "Close" and _STOP in self._without:
             return tuple(label for label in labels if str(label) != _STOP)
         return labels
+
+    def _is_worth(self, action: str, state: State) -> bool:
+        """Tell whether a capture or a restore is worth its while, since it holds others off."""
+        if action == "RestoreAsk":
+            saved = state.saved
+            leased = any(map(is_ready_lease, state.holds))
+            return saved is not None and (not self._choosy or leased or bool(saved.queue))
+        return not self._choosy or any(hold.kind == "prefetched" for hold in state.holds)
 
     def take(self, label: Label, manner: str) -> None:
         """Take a step, and keep the failure that it may show."""
@@ -140,16 +157,17 @@ def machine_for(session: Session, actions: Iterable[str] = ()) -> type[Walk]:
     """Return the machine of a session, with rules for each action, or for some."""
     actions = actions or session.scope.actions
     # Hypothesis orders rules by name, and tries the first one more often than others.
-    ordered = sorted(actions, key=lambda action: (action in _WEIGHTS, action in ("Arrive", "Ask")))
+    ordered = sorted(actions, key=lambda action: (action in _RARE, action in ("Arrive", "Ask")))
     rules = {
         f"{rank:02}_{action}_{number}": _rule_for(action)
         for rank, action in enumerate(ordered)
-        for number in range(_WEIGHTS.get(action, _USUAL))
+        for number in range(_RARE.get(action, _USUAL))
     }
     begin = initialize(
         setting=settings_of(session.scope),
         without=st.frozensets(st.sampled_from((*_WEIGHTS, _STOP))),
         calm=st.integers(0, _LONGEST_CALM),
+        choosy=st.booleans(),
     )(Walk.start)
     members = {**rules, "start": begin, "session": session, "__doc__": Walk.__doc__}
     return type("Walk", (Walk,), members)

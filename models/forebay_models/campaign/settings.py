@@ -75,6 +75,32 @@ _WIDE: Final = (
         requests=(Request("plain", 1, 1), Request("lease", 1, 1), Request("lease", 2, 2)),
         features=LOCAL.features,
     ),
+    Bounds(
+        name="ahead",
+        capacity=4,
+        uses=2,
+        producers=("p1", "p2"),
+        readers=("c1", "c2"),
+        write_sizes=(1, 2),
+        requests=(Request("plain", 2, 2), Request("lease", 2, 2), Request("plain", 3, 1)),
+        token_of=(("c1", "t1"), ("p1", "t1")),
+        prefetch=3,
+        batch_size=2,
+        features=LOCAL.features,
+        closings=(Closing.DRAINING,),
+    ),
+    Bounds(
+        name="ahead-dice",
+        capacity=4,
+        order="random",
+        producers=("p1", "x1"),
+        readers=("x1", "c1"),
+        write_sizes=(1, 2, 3),
+        requests=(Request("plain", 1, 1), Request("plain", 2, 1), Request("lease", 1, 1)),
+        prefetch=2,
+        features=LOCAL.features,
+        closings=_BOTH,
+    ),
 )
 
 
@@ -82,7 +108,15 @@ def bounds_of(scope: Scope) -> tuple[Bounds, ...]:
     """Return the bounds that a campaign on a target draws from."""
     # "liveness" is "writers" with less in it.
     narrow = (bounds for name, bounds in scope.graphs.items() if name != "liveness")
-    return (*narrow, *(replace(bounds, features=scope.features) for bounds in _WIDE))
+    return (*narrow, *(_within(bounds, scope) for bounds in _WIDE))
+
+
+def _within(bounds: Bounds, scope: Scope) -> Bounds:
+    """Return wide bounds as they are on a target: its actors share a process or nobody does."""
+    mortal = "Kill" in scope.features
+    shared = () if mortal else tuple((actor, "q1") for actor in bounds.actors)
+    features = scope.features - {"Empty"} if mortal and bounds.prefetch else scope.features
+    return replace(bounds, features=features, process_of=shared)
 
 
 class Setting(NamedTuple):

@@ -17,7 +17,7 @@ from forebay_spec.actions import Label
 from forebay_spec.kernel import Verdict
 from forebay_spec.state import State
 
-from forebay_models.adapters.adapter import MANNERS, USUAL, Mismatch, drawing
+from forebay_models.adapters.adapter import DRAWS, MANNERS, USUAL, Mismatch, drawing
 from forebay_models.adapters.start import start
 from forebay_models.campaign.driver import Divergence, Driver, Exercise
 from forebay_models.campaign.facts import Facts
@@ -132,7 +132,7 @@ class Share:
             yield Move(label, self._manner(number + position, before, label, after))
 
     def _manner(self, turn: int, before: State, label: Label, after: State) -> str:
-        if label.name in ("Ask", "Draw") and len(self._facts.allowed(before, label)) > 1:
+        if label.name in DRAWS and len(self._facts.allowed(before, label)) > 1:
             return drawing(after.holds[-1].slots)
         manners = MANNERS.get(label.name, (USUAL,))
         if label.name in ("Arrive", "Ask") and (

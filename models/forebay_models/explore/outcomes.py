@@ -24,7 +24,11 @@ from forebay_models.runs.spec import SpecRun
 from forebay_models.tokens import token_of
 
 Progress = Callable[[str], None]
-FOR_EVER: Final[Mapping[str, str]] = {"liveness": "for-ever", "heals": "heals-for-ever"}
+FOR_EVER: Final[Mapping[str, str]] = {
+    "liveness": "for-ever",
+    "captures": "captures-end",
+    "heals": "heals-for-ever",
+}
 """The checks of the liveness properties, by the theme of the graph that they look at."""
 
 # Which witnesses come up in which theme; the quick graph and the full one have the same.
@@ -35,6 +39,12 @@ _KILLS = (
     "RecoveredThenServed",
 )
 _CLOSES = ("PublishAfterClose", "SmallBehindLarge")
+_QUEUES = ("TakenWhileGathering", "Recalled")
+_CAPTURES = (
+    *("CaptureWhileWriterWaits", "CaptureWhileFilling", "CaptureAskWhileGathering"),
+    *("CaptureWithQueue", "SpentWhileCopied", "TakenByWaiting"),
+)
+_RESTORES = ("RestoredWithQueue", "RestoredWhileWaiting", "Rejected")
 WITNESSES_OF: Final[Mapping[str, frozenset[str]]] = {
     "writers": frozenset(
         {*_WAITS, *_CLOSES, "MutualWaitFound", "ShortByDraining", "CancelAfterAdmit"}
@@ -53,6 +63,34 @@ WITNESSES_OF: Final[Mapping[str, frozenset[str]]] = {
         }
     ),
     "heals": frozenset({*_WAITS, *_KILLS, "SmallBehindLarge"}),
+    "prefetch": frozenset(
+        {
+            *(*_WAITS, *_QUEUES, "PublishAfterClose", "ShortByDraining", "DrawReturned"),
+            *("TakenFailed", "FlushedQueue", "StaleGathering", "DroppedWhileHeld"),
+        }
+    ),
+    "threads": frozenset(
+        {*_WAITS, *_QUEUES, "PublishAfterClose", "ShortByDraining", "FlushedQueue"}
+    ),
+    "captures": frozenset({*_WAITS, *_QUEUES, *_CAPTURES, "HeldOffByCapture"}),
+    "copies": frozenset(
+        {
+            *(*_WAITS, *_QUEUES, *_CAPTURES, "HeldOffByCapture"),
+            *("DroppedWhileHeld", "StaleGathering", "DroppedWhileCopied"),
+        }
+    ),
+    "restores": frozenset(
+        {
+            *(*_WAITS, *_QUEUES, *_CAPTURES, *_RESTORES, "HeldOffByCapture"),
+            *("MutualWaitFound", "OwnLeaseRefused", "LeaseReturned", "LeaseMadeVoid"),
+        }
+    ),
+    "lost": frozenset(
+        {
+            *(*_WAITS, *_QUEUES, *_CAPTURES, *_RESTORES, *_KILLS),
+            *("KilledWhileCopying", "KilledWhileLoading"),
+        }
+    ),
 }
 
 

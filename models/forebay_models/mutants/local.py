@@ -5,13 +5,13 @@ show that the campaign finds every one of them at its default budget. Some leave
 and are wrong in a wake-up, in an outcome, in a counter, in the records that a reader gets, or in
 taking two critical sections for one step; so each thing that the campaign compares is needed.
 
-A fault is planted by replacing a method of the library for the length of a `with` block.
+What is wrong with batches that are drawn ahead is in `forebay_models.mutants.queues`, with captures
+and restores in `forebay_models.mutants.crossings`.
 """
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
-from typing import Final, NamedTuple
-from unittest.mock import patch
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final
 
 import forebay._ledger
 import forebay._rules
@@ -32,30 +32,12 @@ from forebay._stores import Flags, Ints, commit
 from forebay._tickets import Kind
 from forebay_spec.kernel import Closing, Phase, Verdict, reader_verdict
 
+# Their faults are registered by being loaded.
+from forebay_models.mutants import crossings as crossings
+from forebay_models.mutants import queues as queues
+from forebay_models.mutants.planting import PLANTED, LocalMutant, mutant
 
-class LocalMutant(NamedTuple):
-    """A fault: what is wrong, and a context manager that plants it."""
-
-    sentence: str
-    plant: Callable[[], AbstractContextManager[object]]
-
-
-LOCAL_MUTANTS: Final[dict[str, LocalMutant]] = {}
-
-
-def _mutant(
-    name: str, owner: object, attribute: str, sentence: str
-) -> Callable[[Callable[..., object]], Callable[..., object]]:
-    """Register a fault that replaces an attribute of a class or module by the function below."""
-
-    def register(replacement: Callable[..., object]) -> Callable[..., object]:
-        assert hasattr(owner, attribute), f"{owner} has no {attribute}"
-        LOCAL_MUTANTS[name] = LocalMutant(
-            sentence, lambda: patch.object(owner, attribute, replacement)
-        )
-        return replacement
-
-    return register
+LOCAL_MUTANTS: Final[Mapping[str, LocalMutant]] = PLANTED
 
 
 _first = Actions._first
@@ -72,7 +54,7 @@ _put_back = FreeOrder.put_back
 _gather = BlockingReplayBuffer._gather
 
 
-@_mutant(
+@mutant(
     "partial_publish", Actions, "publish", "the first record of a batch can be seen before the rest"
 )
 def _publish_in_parts(self: Actions, call: Call) -> None:
@@ -96,7 +78,7 @@ def _publish_in_parts(self: Actions, call: Call) -> None:
     call.slots = whole
 
 
-@_mutant(
+@mutant(
     "overwrite_sampleable", Rules, "at_once", "a writer without room overwrites the oldest records"
 )
 def _evict(self: Rules, call: Call) -> Verdict:
@@ -115,31 +97,31 @@ def _evict(self: Rules, call: Call) -> Verdict:
     return _at_once(self, call)
 
 
-@_mutant("lost_wakeup", Actions, "publish", "a published batch wakes nobody")
+@mutant("lost_wakeup", Actions, "publish", "a published batch wakes nobody")
 def _publish_silently(self: Actions, call: Call) -> None:
     with self.section:
         self.ledger.publish(call)
 
 
-@_mutant("wakes_one", ThreadMonitor, "wake", "a change wakes one sleeper instead of all")
+@mutant("wakes_one", ThreadMonitor, "wake", "a change wakes one sleeper instead of all")
 def _wake_one(self: ThreadMonitor) -> None:
     self._sequence = next(self._numbers)
     with suppress(IndexError):
         self._sleepers.popleft().release()
 
 
-@_mutant("close_wakes_nobody", Actions, "close", "closing the buffer wakes nobody")
+@mutant("close_wakes_nobody", Actions, "close", "closing the buffer wakes nobody")
 def _close_silently(self: Actions, mode: Closing, failure: BaseException | None = None) -> None:
     with self.section:
         self.ledger.close(mode)
 
 
-@_mutant("cancel_wakes_nobody", Actions, "set_cancel", "setting a token wakes nobody")
+@mutant("cancel_wakes_nobody", Actions, "set_cancel", "setting a token wakes nobody")
 def _set_cancel_silently(self: Actions, token: int) -> None:
     _set_flag(self.ledger, token)
 
 
-@_mutant(
+@mutant(
     "sequence_read_after_check",
     ThreadMonitor,
     "wait",
@@ -149,7 +131,7 @@ def _oversleep(self: ThreadMonitor, seen: int, deadline: float | None) -> None:
     _wait(self, self._sequence, deadline)
 
 
-@_mutant(
+@mutant(
     "sequence_read_after_decision",
     Core,
     "_await",
@@ -166,12 +148,12 @@ def _decide_and_read(self: Core, call: Call, label: str) -> None:
         raise self.error(call, verdict)
 
 
-@_mutant("deadline_overslept", Core, "_until", "a call sleeps on though its deadline passes")
+@mutant("deadline_overslept", Core, "_until", "a call sleeps on though its deadline passes")
 def _until_woken(self: Core, call: Call) -> float | None:
     return None
 
 
-@_mutant(
+@mutant(
     "two_sections", Actions, "publish", "publishing counts its records in a second critical section"
 )
 def _publish_and_count(self: Actions, call: Call) -> None:
@@ -180,12 +162,12 @@ def _publish_and_count(self: Actions, call: Call) -> None:
         pass
 
 
-@_mutant("stats_raise", forebay._stats, "BufferStats", "asking for statistics raises an error")
+@mutant("stats_raise", forebay._stats, "BufferStats", "asking for statistics raises an error")
 def _no_stats(**counts: int) -> None:
     raise KeyError("planted")
 
 
-@_mutant(
+@mutant(
     "use_count_off_by_one",
     forebay._ledger,
     "are_sampleable",
@@ -196,14 +178,14 @@ def _sampleable_once_more(phase: Ints, uses: Ints, limit: int) -> Flags:
     return flags
 
 
-@_mutant("cancel_after_publish", Actions, "publish", "a published write is reported as cancelled")
+@mutant("cancel_after_publish", Actions, "publish", "a published write is reported as cancelled")
 def _publish_and_deny(self: Actions, call: Call) -> None:
     _publish(self, call)
     if self.rules.is_flagged(call):
         raise self.error(call, Verdict.CANCELLED)
 
 
-@_mutant(
+@mutant(
     "cancel_after_admission",
     Actions,
     "publish",
@@ -215,7 +197,7 @@ def _publish_unless_flagged(self: Actions, call: Call) -> None:
     _publish(self, call)
 
 
-@_mutant(
+@mutant(
     "expired_write_left_in_queue",
     Ledger,
     "leave",
@@ -229,7 +211,7 @@ def _leave_the_expired(self: Ledger, call: Call, counter: int | None = None) -> 
     _leave(self, call, counter)
 
 
-@_mutant(
+@mutant(
     "waiter_count_not_decreased_on_exception",
     Actions,
     "withdraw",
@@ -241,7 +223,7 @@ def _withdraw_uncounted(self: Actions, call: Call) -> None:
         self.ledger.count(at.WRITERS if call.kind is Kind.WRITE else at.READERS)
 
 
-@_mutant(
+@mutant(
     "records_lost_when_transform_raises",
     Actions,
     "give_back",
@@ -256,12 +238,12 @@ def _lose_the_failed(self: Actions, call: Call) -> bool:
     return self.deliver(call) if failed else _give_back(self, call)
 
 
-@_mutant("mutual_wait_unnoticed", Rules, "mutual", "calls wait for each other for ever")
+@mutant("mutual_wait_unnoticed", Rules, "mutual", "calls wait for each other for ever")
 def _no_mutual(self: Rules, arriving: Call | None = None) -> Mutual | None:
     return None
 
 
-@_mutant(
+@mutant(
     "own_lease_unnoticed",
     Rules,
     "never_fits",
@@ -271,17 +253,17 @@ def _always_fits(self: Rules, call: Call) -> bool:
     return False
 
 
-@_mutant("barging_writer", Rules, "is_head", "a writer that fits is admitted before older ones")
+@mutant("barging_writer", Rules, "is_head", "a writer that fits is admitted before older ones")
 def _every_writer_first(self: Rules, call: Call) -> bool:
     return call.kind is Kind.WRITE or _is_head(self, call)
 
 
-@_mutant("barging_reader", Rules, "is_head", "a reader that can be served goes before older ones")
+@mutant("barging_reader", Rules, "is_head", "a reader that can be served goes before older ones")
 def _every_reader_first(self: Rules, call: Call) -> bool:
     return call.kind is not Kind.WRITE or _is_head(self, call)
 
 
-@_mutant(
+@mutant(
     "returned_at_tail",
     forebay._ledger,
     "returned_stamps",
@@ -291,17 +273,17 @@ def _young_again(current: Ints, remembered: Ints) -> Ints:
     return current
 
 
-@_mutant("freed_first", FreeOrder, "append", "slots that were freed last are taken first")
+@mutant("freed_first", FreeOrder, "append", "slots that were freed last are taken first")
 def _free_at_front(self: FreeOrder, slots: Ints) -> object:
     return _put_back(self, slots)
 
 
-@_mutant("abandoned_last", FreeOrder, "put_back", "the slots of an abandoned batch are taken last")
+@mutant("abandoned_last", FreeOrder, "put_back", "the slots of an abandoned batch are taken last")
 def _put_at_back(self: FreeOrder, slots: Ints) -> object:
     return _append(self, slots)
 
 
-@_mutant(
+@mutant(
     "dropped_never_freed",
     forebay._ledger,
     "become_free",
@@ -312,7 +294,7 @@ def _keep_the_dropped(phase: Ints, uses: Ints, limit: int, pins: Ints) -> Flags:
     return flags
 
 
-@_mutant(
+@mutant(
     "draining_wants_all",
     forebay._rules,
     "reader_verdict",
@@ -344,17 +326,17 @@ def _wait_for_all(
     )
 
 
-@_mutant("reopens", Ledger, "close", "closing a stopped buffer for draining opens it to readers")
+@mutant("reopens", Ledger, "close", "closing a stopped buffer for draining opens it to readers")
 def _reopen(self: Ledger, mode: Closing) -> None:
     self.cells[at.CLOSING] = mode
 
 
-@_mutant("batch_reversed", BlockingReplayBuffer, "_gather", "records come in the wrong order")
+@mutant("batch_reversed", BlockingReplayBuffer, "_gather", "records come in the wrong order")
 def _gather_reversed(self: BlockingReplayBuffer, slots: Ints) -> object:
     return _gather(self, slots[::-1].copy())
 
 
-@_mutant(
+@mutant(
     "expired_head_wakes_nobody",
     Actions,
     "look_again",
@@ -374,7 +356,7 @@ def _expire_silently(self: Actions, call: Call) -> Verdict:
     return verdict
 
 
-@_mutant(
+@mutant(
     "checked_outside_lock",
     Actions,
     "_first",

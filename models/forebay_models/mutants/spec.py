@@ -3,50 +3,19 @@
 A property that no fault can break says nothing. Each entry here is a mistake that a buffer of this
 kind has been seen to make, as a machine with one entry of the table of actions replaced, or with
 another judge. Every entry names the quick graph in which it shows and a property that it breaks.
+Those about queues, captures and restores are in `spec_queues`.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Final
 
-from forebay_spec.actions import ACTIONS, Action, Instances, Machine, actions_under
-from forebay_spec.bounds import Bounds
-from forebay_spec.state import State
+from forebay_spec.actions import actions_under
 
 from forebay_models.mutants import spec_faults as wrong
+from forebay_models.mutants.spec_mutant import SpecMutant, changed
+from forebay_models.mutants.spec_queues import QUEUE_MUTANTS
 
-Actions = Mapping[str, Action]
-
-
-@dataclass(frozen=True)
-class SpecMutant:
-    """A fault: what is wrong, the quick graph that shows it, and the property that it breaks."""
-
-    id: str
-    sentence: str
-    graph: str
-    breaks: str
-    actions: Actions
-
-    def machine(self, bounds: Bounds) -> Machine:
-        """Return the faulty machine within these bounds."""
-        return Machine(bounds, self.actions)
-
-
-def _changed(
-    name: str,
-    *,
-    instances: Instances | None = None,
-    enabled: Callable[..., bool] | None = None,
-    apply: Callable[..., tuple[State, ...]] | None = None,
-) -> Actions:
-    """Return the table of actions with parts of one entry replaced."""
-    right = ACTIONS[name]
-    faulty = Action(
-        name, instances or right.instances, enabled or right.enabled, apply or right.apply
-    )
-    return {**ACTIONS, name: faulty}
-
+__all__ = ["SPEC_MUTANTS", "SpecMutant"]
 
 _MUTANTS = (
     SpecMutant(
@@ -54,7 +23,7 @@ _MUTANTS = (
         "Publish makes the first record of a batch visible and the others later.",
         "writers",
         "WholeBatches",
-        _changed("Publish", apply=wrong.publish_first),
+        changed("Publish", apply=wrong.publish_first),
     ),
     SpecMutant(
         "overwrite_sampleable",
@@ -75,7 +44,7 @@ _MUTANTS = (
         "A flag that is set while its writer fills takes the reserved slots away.",
         "cancel",
         "LeavesNoTrace",
-        _changed(
+        changed(
             "Cancel",
             instances=wrong.who_wait_or_fill,
             enabled=wrong.cancelled_wherever,
@@ -87,14 +56,14 @@ _MUTANTS = (
         "A call whose deadline has passed ends, but its ticket stays.",
         "writers",
         "LeavesNoTrace",
-        _changed("Expire", apply=wrong.no_effect),
+        changed("Expire", apply=wrong.no_effect),
     ),
     SpecMutant(
         "abandoned_slots_lost",
         "The slots of an abandoned batch never come back into the free order.",
         "writers",
         "LeavesNoTrace",
-        _changed("Abandon", apply=wrong.abandon_and_lose),
+        changed("Abandon", apply=wrong.abandon_and_lose),
     ),
     SpecMutant(
         "barging_writer",
@@ -115,28 +84,28 @@ _MUTANTS = (
         "The records of a draw that failed count as used.",
         "readers",
         "Conservation",
-        _changed("Return", apply=wrong.return_as_delivered),
+        changed("Return", apply=wrong.return_as_delivered),
     ),
     SpecMutant(
         "returned_at_tail",
         "Returned records are the youngest instead of as old as they were.",
         "readers",
         "FifoOrder",
-        _changed("Return", apply=wrong.return_to_tail),
+        changed("Return", apply=wrong.return_to_tail),
     ),
     SpecMutant(
         "returned_pin_left",
         "A hold that is returned leaves its pins on the slots.",
         "readers",
         "TypeOK",
-        _changed("Return", apply=wrong.return_without_unpinning),
+        changed("Return", apply=wrong.return_without_unpinning),
     ),
     SpecMutant(
         "freed_while_held",
         "A spent record is thrown away at the first delivery, though another hold has it.",
         "readers",
         "NoOverwrite",
-        _changed("Deliver", apply=wrong.deliver_and_free),
+        changed("Deliver", apply=wrong.deliver_and_free),
     ),
     SpecMutant(
         "youngest_first",
@@ -178,7 +147,7 @@ _MUTANTS = (
         "Readers that wait are not told that the buffer was closed.",
         "liveness",
         "CloseEnds",
-        _changed("Refuse", enabled=wrong.refused_unless_reader_closed),
+        changed("Refuse", enabled=wrong.refused_unless_reader_closed),
     ),
     SpecMutant(
         "cancel_unseen",
@@ -199,35 +168,35 @@ _MUTANTS = (
         "The call of a dead actor goes on waiting after it was recovered.",
         "heals",
         "RecoversTheDead",
-        _changed("Recover", apply=wrong.recover_and_leave_ticket),
+        changed("Recover", apply=wrong.recover_and_leave_ticket),
     ),
     SpecMutant(
         "dead_filling_left",
         "The slots that a dead actor was filling never come back.",
         "heals",
         "RecoversTheDead",
-        _changed("Recover", apply=wrong.recover_and_leave_filling),
+        changed("Recover", apply=wrong.recover_and_leave_filling),
     ),
     SpecMutant(
         "dead_batch_published",
         "What a dead actor had written of its batch is made visible.",
         "heals",
         "WholeBatches",
-        _changed("Recover", apply=wrong.recover_and_publish),
+        changed("Recover", apply=wrong.recover_and_publish),
     ),
     SpecMutant(
         "dead_hold_delivered",
         "The records that a dead actor held count as used.",
         "heals",
         "Conservation",
-        _changed("Recover", apply=wrong.recover_as_delivered),
+        changed("Recover", apply=wrong.recover_as_delivered),
     ),
     SpecMutant(
         "dead_hold_at_tail",
         "The records that a dead actor held are the youngest instead of as old as they were.",
         "heals",
         "FifoOrder",
-        _changed("Recover", apply=wrong.recover_to_tail),
+        changed("Recover", apply=wrong.recover_to_tail),
     ),
     SpecMutant(
         "mutual_wait_beside_the_dead",
@@ -241,7 +210,9 @@ _MUTANTS = (
         "Nobody looks for the dead.",
         "heals",
         "KillHeals",
-        _changed("Recover", enabled=wrong.never),
+        changed("Recover", enabled=wrong.never),
     ),
 )
-SPEC_MUTANTS: Final[Mapping[str, SpecMutant]] = {mutant.id: mutant for mutant in _MUTANTS}
+SPEC_MUTANTS: Final[Mapping[str, SpecMutant]] = {
+    mutant.id: mutant for mutant in (*_MUTANTS, *QUEUE_MUTANTS)
+}

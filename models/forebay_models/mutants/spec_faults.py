@@ -10,7 +10,7 @@ from functools import cache
 from itertools import product
 
 from forebay_spec.actions import ACTIONS, Args
-from forebay_spec.bounds import Bounds, ReaderKind
+from forebay_spec.bounds import Bounds
 from forebay_spec.effects import (
     abandoned,
     admitted,
@@ -25,7 +25,15 @@ from forebay_spec.effects import (
     without_ticket,
 )
 from forebay_spec.kernel import Closing, Phase, Verdict, batch_rows
-from forebay_spec.state import FREE_SLOT, State, filling_of, ranked, sampleable, ticket_of
+from forebay_spec.state import (
+    FREE_SLOT,
+    HoldKind,
+    State,
+    filling_of,
+    ranked,
+    sampleable,
+    ticket_of,
+)
 from forebay_spec.verdicts import head_of, misfit, verdict, waiting
 
 # Effects that are wrong.
@@ -93,7 +101,7 @@ def deliver_and_free(bounds: Bounds, state: State, h: int) -> tuple[State, ...]:
 
 
 def draw_youngest(
-    bounds: Bounds, state: State, actor: str, kind: ReaderKind, k: int
+    bounds: Bounds, state: State, actor: str, kind: HoldKind, k: int
 ) -> tuple[State, ...]:
     """Draw the youngest records instead of the oldest."""
     there = sampleable(bounds, state)
@@ -102,7 +110,7 @@ def draw_youngest(
 
 
 def draw_with_replacement(
-    bounds: Bounds, state: State, actor: str, kind: ReaderKind, k: int
+    bounds: Bounds, state: State, actor: str, kind: HoldKind, k: int
 ) -> tuple[State, ...]:
     """Draw at random, but look at each record of the batch by itself."""
     there = sampleable(bounds, state)
@@ -217,7 +225,7 @@ def counting_wrong(bounds: Bounds, state: State, actor: str, expired: bool) -> V
 
 
 def draw_once_more(
-    bounds: Bounds, state: State, actor: str, kind: ReaderKind, k: int
+    bounds: Bounds, state: State, actor: str, kind: HoldKind, k: int
 ) -> tuple[State, ...]:
     """Draw as if a record had one use more."""
     return drawn(_wider(bounds), state, actor, kind, k)

@@ -29,6 +29,9 @@ def bounds_json(bounds: Bounds) -> dict[str, Json]:
         "write_sizes": list(bounds.write_sizes),
         "requests": [list(request) for request in bounds.requests],
         "token_of": [list(pair) for pair in bounds.token_of],
+        "process_of": [list(pair) for pair in bounds.process_of],
+        "prefetch": bounds.prefetch,
+        "batch_size": bounds.batch_size,
         "features": sorted(bounds.features),
         "closings": [mode.name for mode in bounds.closings],
     }
@@ -47,7 +50,10 @@ def read_bounds(document: object) -> Bounds:
             readers=fields.texts("readers"),
             write_sizes=tuple(whole(n, "write size") for n in fields.items("write_sizes")),
             requests=tuple(_request(row) for row in fields.items("requests")),
-            token_of=tuple(_pair(row) for row in fields.items("token_of")),
+            token_of=tuple(_pair(row, "token") for row in fields.items("token_of")),
+            process_of=tuple(_pair(row, "process") for row in fields.items("process_of")),
+            prefetch=fields.whole("prefetch"),
+            batch_size=fields.whole("batch_size"),
             features=frozenset(fields.texts("features")),
             closings=tuple(_closing(name) for name in fields.texts("closings")),
         )
@@ -122,7 +128,9 @@ def _arguments(name: str, bounds: Bounds) -> Iterable[tuple[str | int, ...]]:
         return ((token,) for token in bounds.tokens)
     if name == "Close":
         return ((mode.name.lower(),) for mode in bounds.closings)
-    return ((),) if name == "Empty" else ((actor,) for actor in bounds.actors)
+    if name == "Refill":
+        return ((process,) for process in bounds.reading)
+    return ((),) if name in ("Empty", "Recall") else ((actor,) for actor in bounds.actors)
 
 
 def _request(document: object) -> Request:
@@ -134,9 +142,9 @@ def _request(document: object) -> Request:
     raise DocumentError(f"request: {name!r} is none of {', '.join(kinds)}")
 
 
-def _pair(document: object) -> tuple[str, str]:
-    actor, token = exactly(document, "token of an actor", 2)
-    return text(actor, "actor"), text(token, "token")
+def _pair(document: object, what: str) -> tuple[str, str]:
+    actor, named = exactly(document, f"{what} of an actor", 2)
+    return text(actor, "actor"), text(named, what)
 
 
 def read_order(name: str) -> Order:

@@ -216,7 +216,7 @@ class _Performance:
         holder = stage.holder.index if stage.holder else None
         me = stage.current.index if stage.current else None
         core = self._buffer._core
-        left = (len(core._orphans), len(core._closings), core.failure is None)
+        left = (len(core._left), core.failure is None)
         expected = self._oracle.digest()
         return hash((tuple(self._lived), self._shared, expected, tuple(players), holder, me, left))
 

@@ -96,6 +96,7 @@ class Seat:
         bell_sequence: the monitor's sequence when it went to sleep.
         deadline: the time on its clock at which its sleep ends by itself, or None for never.
         looked: whether it has been in a critical section since it last read the sequence.
+        outside: whether what its call waits for is outside of critical sections by now.
         thread: the identity by which the interpreter knows the thread's stack.
     """
 
@@ -110,6 +111,7 @@ class Seat:
     bell: "threading.Lock | None" = None
     deadline: float | None = None
     looked: bool = False
+    outside: bool = False
     bell_sequence: int = 0
     thread: int = 0
 

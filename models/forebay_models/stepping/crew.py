@@ -19,7 +19,7 @@ from forebay_models.stepping.board import (
     Stop,
     Stuck,
 )
-from forebay_models.stepping.monitor import DOZING, LostWakeup, SteppedMonitor
+from forebay_models.stepping.monitor import DOZING, ROUSED, LostWakeup, SteppedMonitor
 from forebay_models.stepping.worker import Hands, Worker
 
 T = TypeVar("T")
@@ -82,6 +82,12 @@ class Crew:
         """Let a parked thread go on and return its next stop; see `Board.release`."""
         self.board.release(self._workers[name].seat, stops, injected)
         return self.where(name)
+
+    def looks_outside(self, name: str) -> None:
+        """Note that a thread's call is past its critical sections; after a sleep it will stop."""
+        seat = self._workers[name].seat
+        seat.outside = True
+        seat.stops = (seat.stops - {DOZING}) | {ROUSED}
 
     def lie_down(self, name: str) -> Stop:
         """Let a thread that stands just before its sleep fall asleep; others stay where they are.

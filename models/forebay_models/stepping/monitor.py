@@ -17,6 +17,9 @@ from forebay_models.stepping.board import Asleep, Board, Released, Seat, Stop, S
 DOZING: Final = "dozing"
 """The label between a call's decision to wait and its sleep, where a wake-up is easily lost."""
 
+ROUSED: Final = "roused"
+"""The label behind a sleep, for calls that have none of their own there."""
+
 NAP: Final = 3600.0
 """Seconds; so long that no nap ever hides a lost wake-up."""
 
@@ -62,7 +65,7 @@ class SteppedMonitor(ThreadMonitor):
         seat = self._board.seat()
         if seat is None:
             raise Stuck("a call of the driver itself would have to wait")
-        if not seat.looked:
+        if not seat.looked and not seat.outside:
             raise LostWakeup(
                 f"lost wake-up: {seat.name} has read the sequence after it looked at the conditions"
             )
@@ -77,6 +80,8 @@ class SteppedMonitor(ThreadMonitor):
         seat.bell = None
         if self._board.released:
             raise Released
+        if ROUSED in seat.stops:
+            self._board.pass_point(seat, ROUSED)
 
     def clock(self) -> float:
         seat = self._board.seat()

@@ -64,6 +64,7 @@ class Worker:
         seat.stops = stops
         seat.injected = dict(injected or {})
         seat.ahead = 0.0
+        seat.outside = False
         seat.stop = None
         self._calls.put(call)
 

@@ -9,9 +9,19 @@ a text that is not exactly one value.
 from collections.abc import Mapping
 from typing import Final
 
-from forebay_spec.bounds import ReaderKind
 from forebay_spec.kernel import Closing, Phase
-from forebay_spec.state import Hold, HoldState, Slot, State, Ticket, TicketKind
+from forebay_spec.state import (
+    Boundary,
+    Hold,
+    HoldKind,
+    HoldState,
+    Saved,
+    Slot,
+    Stage,
+    State,
+    Ticket,
+    TicketKind,
+)
 
 from forebay_models.graphs import Edge, LabelledGraph
 from forebay_models.tlc.values import BadValue, Function, Value, parse, show, unquote
@@ -111,6 +121,8 @@ def to_state(value: Value) -> State:
             closing=Closing[_text(value["closing"]).upper()],
             cancelled=frozenset(_text(token) for token in _set(value["cancelled"])),
             dead=frozenset(_text(actor) for actor in _set(value["dead"])),
+            boundary=_boundary(_record(value["boundary"])),
+            saved=_saved(_sequence(value["saved"])),
         )
     except KeyError as error:
         raise BadGraph(f"{error} is missing or unknown in {show(value)}") from error
@@ -121,12 +133,24 @@ _TICKET_KINDS: Final[Mapping[str, TicketKind]] = {
     "plain": "plain",
     "lease": "lease",
 }
-_READER_KINDS: Final[Mapping[str, ReaderKind]] = {"plain": "plain", "lease": "lease"}
+_HOLD_KINDS: Final[Mapping[str, HoldKind]] = {
+    "plain": "plain",
+    "lease": "lease",
+    "prefetched": "prefetched",
+}
 _HOLD_STATES: Final[Mapping[str, HoldState]] = {
     "gathering": "gathering",
     "ready": "ready",
     "failed": "failed",
 }
+_STAGES: Final[Mapping[str, Stage]] = {
+    "none": "none",
+    "capturing": "capturing",
+    "copying": "copying",
+    "restoring": "restoring",
+    "loading": "loading",
+}
+NOBODY: Final = "nobody"  # whose boundary it is when there is none; here nobody has no name
 
 
 def _slot(record: Function) -> Slot:
@@ -150,11 +174,39 @@ def _ticket(record: Function) -> Ticket:
 def _hold(record: Function) -> Hold:
     return Hold(
         _text(record["owner"]),
-        _READER_KINDS[_text(record["kind"])],
+        _HOLD_KINDS[_text(record["kind"])],
         _numbers(record["slots"]),
         _numbers(record["stamps"]),
         _HOLD_STATES[_text(record["state"])],
     )
+
+
+def _boundary(record: Function) -> Boundary:
+    actor = _text(record["actor"])
+    return Boundary(
+        _STAGES[_text(record["stage"])],
+        "" if actor == NOBODY else actor,
+        _numbers(record["slots"]),
+    )
+
+
+def _saved(value: tuple[Value, ...]) -> Saved | None:
+    """A snapshot is printed as a sequence of one, and none as the empty sequence."""
+    if len(value) > 1:
+        raise BadGraph(f"there is one snapshot at most, got {show(value)}")
+    if not value:
+        return None
+    record = _record(value[0])
+    return Saved(
+        slots=tuple(_slot(_record(slot)) for slot in _sequence(record["slots"])),
+        free=_numbers(record["free"]),
+        fresh=_number(record["fresh"]),
+        queue=tuple(_batch(_record(batch)) for batch in _sequence(record["queue"])),
+    )
+
+
+def _batch(record: Function) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    return _numbers(record["slots"]), _numbers(record["stamps"])
 
 
 def _filling(value: Value) -> tuple[tuple[str, tuple[int, ...]], ...]:

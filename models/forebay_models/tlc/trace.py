@@ -13,7 +13,7 @@ from forebay_spec.state import State
 
 from forebay_models.counterexample import Counterexample, Row
 from forebay_models.describe import describe
-from forebay_models.tlc.edges import BadGraph, to_state
+from forebay_models.tlc.edges import NOBODY, BadGraph, to_state
 from forebay_models.tlc.messages import Report, TraceState
 from forebay_models.tlc.values import BadValue, Function, Value, parse, show
 
@@ -72,17 +72,26 @@ def _as_buffer(states: Sequence[Mapping[str, Value]]) -> list[dict[str, str]] | 
     descriptions = []
     for state in states:
         fields = {name: value for name, value in state.items() if name in State._fields}
-        slots = fields.get("slots")
-        if not isinstance(slots, Function):
-            return None
-        fields["slots"] = tuple(slots.get(number, ()) for number in range(len(slots)))
+        saved = fields.get("saved")
+        if isinstance(saved, tuple):
+            fields["saved"] = tuple(_slots_in_order(snapshot) for snapshot in saved)
         try:
-            description = describe(to_state(Function(fields)))
+            description = describe(to_state(_slots_in_order(Function(fields))))
         except BadGraph:
             return None
         rest = {name: value for name, value in state.items() if name not in State._fields}
         descriptions.append({**description, **_lines(rest)})
     return descriptions
+
+
+def _slots_in_order(record: Value) -> Value:
+    """Return a state or a snapshot with its slots as a sequence, or what is neither as it is."""
+    slots = record.get("slots") if isinstance(record, Function) else None
+    if not isinstance(record, Function) or not isinstance(slots, Function):
+        return record
+    return Function(
+        {**record, "slots": tuple(slots.get(number, ()) for number in range(len(slots)))}
+    )
 
 
 def _parsed(text: str) -> Value:
@@ -110,13 +119,18 @@ def _who(
     """Return the actor of a step and what of its parameters can be told.
 
     A new ticket or hold tells the sizes of the call; a hold that changes or leaves is named by its
-    position; who dies or is recovered is named, whatever it had. A step that changes nothing of any
-    actor belongs to none: closing, setting a flag.
+    position; who dies or is recovered is named, whatever it had, and so is who captures or
+    restores. A step that changes nothing of any actor belongs to none: closing, setting a flag.
     """
     dead_before, dead = before.get("dead"), after.get("dead")
     if isinstance(dead_before, frozenset) and isinstance(dead, frozenset):
         for actor in dead_before ^ dead:
             return str(actor), (str(actor),)
+    for boundary in (before.get("boundary"), after.get("boundary")):
+        if isinstance(boundary, Function) and before.get("boundary") != after.get("boundary"):
+            actor = str(boundary.get("actor"))
+            if actor != NOBODY:
+                return actor, (actor,)
     tickets_before, tickets = _records(before, "tickets"), _records(after, "tickets")
     holds_before, holds = _records(before, "holds"), _records(after, "holds")
     if gone := _first_difference(tickets_before, tickets, "actor"):
@@ -133,6 +147,8 @@ def _who(
     for position, (old, new) in enumerate(zip(holds_before, holds, strict=False)):
         if old.get("state") != new.get("state"):
             return str(new.get("owner")), (str(position),)
+        if old.get("owner") != new.get("owner"):
+            return str(new.get("owner")), (str(new.get("owner")),)
     filling_before, filling = before.get("filling"), after.get("filling")
     if isinstance(filling_before, Function) and isinstance(filling, Function):
         for actor, batch in filling.items():

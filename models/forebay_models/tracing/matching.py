@@ -17,7 +17,7 @@ from forebay_spec.bounds import Bounds, ReaderKind
 from forebay_spec.effects import drawn, gathered, taken, without_ticket
 from forebay_spec.events import Event
 from forebay_spec.kernel import Phase, Verdict, batch_rows
-from forebay_spec.state import State, Ticket, filling_of, idle, sampleable, ticket_of
+from forebay_spec.state import HoldKind, State, Ticket, filling_of, idle, sampleable, ticket_of
 from forebay_spec.verdicts import verdict
 
 from forebay_models.tracing.files import ARRIVALS, OF_HOLDS
@@ -183,7 +183,7 @@ class Matcher:
         return f" with the slots {_numbers(oldest[:rows])}"
 
     def _draw(
-        self, bounds: Bounds, state: State, actor: str, kind: ReaderKind, k: int
+        self, bounds: Bounds, state: State, actor: str, kind: HoldKind, k: int
     ) -> tuple[State, ...]:
         """Draw as the models do; at random only what was recorded, since that is what was drawn."""
         if bounds.fifo:

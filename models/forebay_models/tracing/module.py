@@ -27,6 +27,9 @@ CONSTANTS
     WriteSizes = {{}}
     Requests = {{}}
     TokenOf <- NoTokens
+    ProcessOf <- EachItsOwn
+    PrefetchDepth = 0
+    BatchSize = 1
     Features = {{"Abandon", "Fail", "Expire", "Empty"}}
     Closings = {{"draining", "stopped"}}
     HasFlag <- HasFlagNow

@@ -1,0 +1,169 @@
+"""The boundary: the effects of a capture and of a restore on the ledger, each one commit.
+
+There is one capture or restore at a time. A capture marks all live slots as still to be copied, in
+the step in which it takes its snapshot; a marked slot keeps its record as if it were pinned, and
+the marks go as the rows are copied. A restore clears the ledger, so that no record of before is
+left, and enters the restored state in a second step once the rows are in place.
+
+Whether a step may happen is asked by `_capture` and `_restore`; all of it happens inside the
+critical section.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from forebay_spec.kernel import Closing, close_to
+
+from forebay import _layout as at
+from forebay._ledger import FREE, Ledger
+from forebay._rows import LIVE, are_sampleable, become_free
+from forebay._snapshot import COUNTERS, Snapshot, copying_order
+from forebay._stages import Stage
+from forebay._stores import Ints, Store, tally
+from forebay._threads import participant_of
+
+
+class Boundary:
+    """A capture or a restore that is in progress in a ledger, or none."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._cells = ledger.cells
+        self._commit = ledger.layout.commit
+
+    @property
+    def stage(self) -> Stage:
+        """How far it has got."""
+        return Stage(self._cells[at.STAGE])
+
+    @property
+    def actor(self) -> int | None:
+        """Whose it is."""
+        return self._cells[at.BOUNDARY_ACTOR] if self._cells[at.STAGE] else None
+
+    def is_of(self, participant: int) -> bool:
+        """Tell whether it is an actor's of this process."""
+        actor = self.actor
+        return actor is not None and participant_of(actor) == participant
+
+    def ask(self, actor: int, stage: Stage) -> None:
+        """CaptureAsk, RestoreAsk: it is this actor's from now on."""
+        cells = self._cells
+        self._commit([(cells, at.STAGE, stage), (cells, at.BOUNDARY_ACTOR, actor)])
+
+    def capture(self) -> Ints:
+        """Capture: all live slots are still to be copied; return them in copying order."""
+        slots, cells = copying_order(self._ledger), self._cells
+        self._commit(
+            [
+                (self._ledger.copying, slots, np.arange(1, len(slots) + 1)),
+                (cells, at.TO_COPY, len(slots)),
+                (cells, at.STAGE, Stage.COPYING if len(slots) else Stage.NONE),
+            ]
+        )
+        return slots
+
+    def copied(self, slots: Ints) -> None:
+        """CaptureDone: the first of the slots that are still to be copied are copied."""
+        cells = self._cells
+        left = cells[at.TO_COPY] - len(slots)
+        self._commit(
+            [
+                *self._letting_go(slots),
+                (cells, at.TO_COPY, left),
+                (cells, at.STAGE, Stage.COPYING if left else Stage.NONE),
+            ]
+        )
+
+    def end(self, failure: int = 0) -> None:
+        """Reject, or Recover: the boundary is nobody's any more, whatever its stage.
+
+        What is still to be copied is let go. Where a restore was loading, the buffer has no records
+        and never will have: it stops. `failure` is how long the note is that says so, in bytes.
+        """
+        cells, copying = self._cells, self._ledger.copying
+        marked = np.flatnonzero(copying) if cells[at.TO_COPY] else copying[:0]
+        stores = self._letting_go(marked[np.argsort(copying[marked])])
+        if self.stage is Stage.LOADING:
+            stopped = close_to(self._ledger.closing, Closing.STOPPED)
+            stores.append((cells, at.CLOSING, stopped))
+            stores += [(cells, at.FAILURE, failure)] if failure else []
+        self._commit([*stores, (cells, at.TO_COPY, 0), (cells, at.STAGE, Stage.NONE)])
+
+    def load(self) -> None:
+        """Load: all slots are free and fresh, and nobody holds anything."""
+        ledger, cells = self._ledger, self._cells
+        layout = ledger.layout
+        live = np.flatnonzero(ledger.phase == LIVE)
+        every = slice(0, ledger.capacity)
+        kept = (layout.phase, layout.uses, layout.pins, layout.stamp, layout.entry)
+        self._commit(
+            [
+                *ledger.order.clear(live),
+                *((array, every, 0) for array in kept),
+                *ledger.free.restore(live[:0], ledger.capacity),
+                *ledger.batches.clear(),
+                (cells, at.SAMPLEABLE, 0),
+                (cells, at.PINNED, 0),
+                (cells, at.STAGE, Stage.LOADING),
+            ]
+        )
+
+    def restore(self, snapshot: Snapshot, owner: int, payloads: Sequence[Store] = ()) -> None:
+        """Restore: the state is that of a snapshot; its queue is that of `owner`.
+
+        `payloads` are the stores that enter the batches of the queue.
+        """
+        ledger, cells = self._ledger, self._cells
+        slots, uses = snapshot.slots, snapshot.uses
+        held = [batch for batch, _ in snapshot.queue]
+        pins = np.bincount(np.concatenate([slots[:0], *held]), minlength=ledger.capacity)
+        sampleable = are_sampleable(np.full(len(slots), LIVE), uses, ledger.uses_per_record)
+        low, high = np.array(snapshot.key, np.uint64).view(np.int64).tolist()
+        order = snapshot.dense
+        if snapshot.stamps.any():
+            order = slots[sampleable][np.argsort(snapshot.stamps[sampleable])]
+        ages = np.concatenate([snapshot.stamps, *(known for _, known in snapshot.queue)])
+        youngest = int(ages.max(initial=0))
+        counters: list[Store] = [
+            (cells, scalar, snapshot.counters[name]) for name, scalar in COUNTERS.items()
+        ]
+        self._commit(
+            [
+                (ledger.phase, slots, LIVE),
+                (ledger.uses, slots, uses),
+                (ledger.pins, slots, pins[slots]),
+                *ledger.order.restore(order, slots, snapshot.stamps, youngest),
+                *ledger.free.restore(
+                    snapshot.free[: len(snapshot.free) - snapshot.fresh], snapshot.fresh
+                ),
+                *ledger.batches.restore(owner, snapshot.queue),
+                *payloads,
+                *counters,
+                (cells, at.SAMPLEABLE, len(order)),
+                (cells, at.PINNED, tally(pins > 0)),
+                (cells, at.KEY_LOW, low),
+                (cells, at.KEY_HIGH, high),
+                (cells, at.DRAWS, snapshot.draws),
+                (cells, at.STAGE, Stage.NONE),
+            ]
+        )
+
+    def _letting_go(self, slots: Ints) -> list[Store]:
+        """Return the stores after which slots are not to be copied any more."""
+        if not len(slots):
+            return []
+        ledger, cells = self._ledger, self._cells
+        phase, uses = ledger.phase[slots], ledger.uses[slots]
+        freed = become_free(phase, uses, ledger.uses_per_record, ledger.pins[slots])
+        spent = tally(phase[freed] == LIVE)
+        gone = slots[freed]
+        return [
+            (ledger.copying, slots, 0),
+            (ledger.phase, gone, FREE),
+            (ledger.uses, gone, 0),
+            (ledger.stamp, gone, 0),
+            *ledger.free.append(gone),
+            (cells, at.SPENT, cells[at.SPENT] + spent),
+            (cells, at.SPENT_BATCHES, cells[at.SPENT_BATCHES] + (spent > 0)),
+        ]

@@ -1,0 +1,118 @@
+"""A capture: one moment of a buffer, taken while everybody else goes on.
+
+`begin` waits until nobody else has the boundary and until nothing of this process gathers, for
+which its readers are held off shortly. What is queued up is copied then, since nobody can be given
+it meanwhile. In the critical section only the ledger's block is copied and all live slots are
+marked; from there on readers and writers go on. The rows are copied part by part, and each part's
+slots are let go at once.
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+import numpy as np
+
+from forebay._ages import AgeOrder
+from forebay._batches import HoldState
+from forebay._core import Core
+from forebay._crossing import Crossing
+from forebay._ledger import Ledger
+from forebay._payloads import copy_of
+from forebay._prefetch import Prefetcher
+from forebay._snapshot import Snapshot, snapshot_of
+from forebay._stages import Stage
+from forebay._stores import Ints
+from forebay._threads import participant_of
+from forebay._transforms import Transforms
+
+
+class Capture(Crossing):
+    """One capture; whoever begins it calls `let_go` in the end, in a `finally`.
+
+    Args:
+        core: the buffer's.
+        transforms: those whose states belong to the snapshot.
+        prefetcher: the queue that belongs to it, if there is one.
+
+    Attributes:
+        transforms: the states of the transforms, once it has begun.
+    """
+
+    def __init__(self, core: Core, transforms: Transforms, prefetcher: Prefetcher | None) -> None:
+        super().__init__(core)
+        self._transforms = transforms
+        self._prefetcher = prefetcher
+        self.transforms: list[object] = []
+        self._copies: dict[int, object] = {}
+
+    def begin(self) -> Snapshot:
+        """CaptureAsk and Capture: return the snapshot, whose rows are still to be copied."""
+        monitor, ledger = self._core.monitor, self._ledger
+        self._wait_for(lambda: self._ask(Stage.CAPTURING))
+        monitor.point("capturing")
+        if self._prefetcher is not None:
+            self._prefetcher.wait_settled(None)  # which gathers what an exception has left
+        self._wait_for(self._is_quiet)
+        self._copies = {number: copy_of(payload) for number, payload in self._queued()}
+        self.transforms = self._transforms.states()
+        block = np.empty_like(ledger.layout.block)
+        block.fill(0)  # so that no page is made inside the section
+        slots = self._step(lambda: self._capture(block))
+        monitor.point("captured")
+        image = Ledger(
+            ledger.capacity,
+            ledger.uses_per_record,
+            isinstance(ledger.order, AgeOrder),
+            limits=ledger.limits,
+            layout=ledger.layout.over(block),
+            prepared=True,
+        )
+        self._snapshot = snapshot_of(image, self._copies.keys(), slots)
+        return self._snapshot
+
+    def payloads(self) -> list[object]:
+        """Return copies of the batches that are queued up in the snapshot, oldest first."""
+        return [self._copies[number] for number in self._snapshot.numbers]
+
+    def parts(self, rows: int) -> Iterator[Ints]:
+        """Yield all slots in copying order, so many at a time; those before are copied.
+
+        CaptureDone for each part, once the next one is asked for.
+        """
+        slots = self._snapshot.slots
+        for start in range(0, len(slots), rows):
+            part = slots[start : start + rows]
+            yield part
+            self._step(lambda part=part: self._boundary.copied(part))  # type: ignore[misc]  # a default that binds
+            self._core.monitor.point("copied out")
+
+    def _is_quiet(self) -> bool:
+        """Tell whether nothing of this process gathers; inside the section."""
+        return not self._ledger.batches.gathers(participant_of(self._call.actor))
+
+    def _queued(self) -> list[tuple[int, object]]:
+        """Return the numbers and the payloads of all ready batches of the queue.
+
+        Readers are held off, so no batch is taken while it is copied; what is dropped meanwhile is
+        not in the snapshot.
+        """
+        prefetcher, batches = self._prefetcher, self._ledger.batches
+        if prefetcher is None:
+            return []
+        queue = prefetcher
+
+        def ready() -> list[tuple[int, object]]:
+            found = []
+            for row, number in queue.settled_queue():
+                if batches.state(row) is HoldState.READY:
+                    with suppress(KeyError):
+                        found.append((number, queue.payload(number)))
+            return found
+
+        prefetcher.owner()
+        return self._step(ready)
+
+    def _capture(self, block: Ints) -> Ints:
+        """Copy the ledger and mark what is still to be copied; inside the section."""
+        block[:] = self._ledger.layout.block
+        return self._boundary.capture()

@@ -1,0 +1,273 @@
+"""Whether a state can be loaded: everything that can be wrong with it, before anything changes.
+
+A state may come from anywhere. So every part is looked at: that it is there, of its type and in its
+range, that it goes with the buffer it is to be loaded into, and that all parts tell one story: each
+slot is either free or has one record, nothing is used more often than it may be, and what was
+drawn ahead is held by nobody else. What differs is named, with what was expected and what came.
+"""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple, NoReturn
+
+import numpy as np
+import torch
+
+from forebay._errors import CheckpointError
+from forebay._snapshot import COUNTERS, Snapshot
+from forebay._state import FORMAT, KIND, PREFETCHED_VERSION, VERSION, Settings
+from forebay._stores import Ints
+
+MOST: Final = 2**62
+"""No counter comes near it in the life of a buffer; from there on it would leave its 64 bits."""
+
+_PARTS: Final = {
+    "format",
+    "version",
+    "buffer",
+    "counters",
+    "generator",
+    "records",
+    "free",
+    "sampler",
+    "transforms",
+}
+
+
+class Checked(NamedTuple):
+    """A state that goes with a buffer."""
+
+    snapshot: Snapshot
+    data: object
+    payloads: list[object]
+    transforms: list[object]
+
+
+def checked(state: object, target: Settings) -> Checked:
+    """Return what a state says; its records and transforms are still to be looked at.
+
+    Raises:
+        CheckpointError: it is no state, or not one for a buffer like this.
+    """
+    _header(state)
+    state = _dict(state, "the state", _PARTS, {"prefetched"})
+    _settings(state["buffer"], target)
+    capacity = target.capacity
+    records = _dict(state["records"], "records", {"slots", "uses", "stamps", "data"})
+    slots = _numbers(records["slots"], "records.slots", capacity)
+    uses = _numbers(records["uses"], "records.uses", target.consume_after_n_samples + 1, len(slots))
+    stamps = _numbers(records["stamps"], "records.stamps", MOST, len(slots))
+    free, fresh = _free(state["free"], slots, capacity)
+    if target.order == "fifo":
+        _demand(len(np.unique(stamps)) == len(stamps), "records.stamps", "one age for each record")
+        _demand(not len(stamps) or stamps.min() > 0, "records.stamps", "ages from 1 on")
+    else:
+        _demand(not stamps.any(), "records.stamps", "no ages, since records are drawn at random")
+    queue, payloads = _queue(state.get("prefetched"), target, slots)
+    pins = np.bincount(
+        np.concatenate([slots[:0], *(held for held, _ in queue)]), minlength=capacity
+    )
+    limit = target.consume_after_n_samples
+    _demand(bool((uses >= pins[slots]).all()), "records.uses", "a use for each batch drawn ahead")
+    spent = (uses == limit) & (pins[slots] == 0)
+    if "prefetched" in state:
+        _demand(not spent.any(), "records.uses", f"fewer than {limit} for records nobody holds")
+    # Else a batch that is not in the state had drawn them, and gives that use back.
+    uses = uses - spent
+    dense = _dense(state["sampler"], target, slots, slots[uses < limit], slots[spent])
+    key, draws = _generator(state["generator"])
+    snapshot = Snapshot(
+        slots=slots,
+        uses=uses,
+        stamps=stamps,
+        free=free,
+        fresh=fresh,
+        dense=dense,
+        queue=tuple(queue),
+        numbers=(),
+        counters=_counters(state["counters"]),
+        key=key,
+        draws=draws,
+    )
+    data = records["data"]
+    _demand(data is not None or not len(slots), "records.data", f"{len(slots)} records")
+    return Checked(snapshot, data, payloads, _list(state["transforms"], "transforms"))
+
+
+def refuse(where: str, expected: str, came: object) -> NoReturn:
+    """Raise the error of a state that differs from what was expected.
+
+    Raises:
+        CheckpointError: always.
+    """
+    raise CheckpointError(
+        f"the checkpoint cannot be loaded, nothing changed: {where}: expected {expected}, got "
+        f"{came}. Its records alone can be put into any buffer: forebay.read_records(path) reads "
+        f"them from a file, then extend"
+    )
+
+
+def _header(state: object) -> None:
+    """Look at what says whether the rest can be understood at all."""
+    if not isinstance(state, Mapping):
+        refuse("the state", "a dict as state_dict returns it", type(state).__name__)
+    if state.get("format") != FORMAT:
+        refuse("format", repr(FORMAT), f"{state.get('format')!r}")
+    version = _number(state.get("version"), "version", MOST)
+    if version != VERSION:
+        newer = ", which a newer release of forebay has written" if version > VERSION else ""
+        refuse("version", f"version {VERSION}", f"version {version}{newer}")
+
+
+def _settings(value: object, target: Settings) -> None:
+    """Hold how the buffer of the state was made against the target."""
+    made = _dict(value, "buffer", {"kind", *Settings._fields})
+    if made["kind"] != KIND:
+        refuse("buffer.kind", f"a {KIND} buffer", f"{made['kind']!r}")
+    for name in ("capacity", "consume_after_n_samples", "order"):
+        wanted = getattr(target, name)
+        if type(made[name]) is not type(wanted) or made[name] != wanted:
+            refuse(f"buffer.{name}", f"{wanted!r}, as this buffer has it", f"{made[name]!r}")
+    if made["batch_size"] is not None:
+        _number(made["batch_size"], "buffer.batch_size", target.capacity + 1)
+    _number(made["prefetch"], "buffer.prefetch", MOST)
+
+
+def _free(value: object, slots: Ints, capacity: int) -> tuple[Ints, int]:
+    """Return the free order, which has every slot that no record is in."""
+    parts = _dict(value, "free", {"order", "fresh"})
+    free = _numbers(parts["order"], "free.order", capacity, capacity - len(slots))
+    fresh = _number(parts["fresh"], "free.fresh", len(free) + 1)
+    every = np.sort(np.concatenate([slots, free]))
+    _demand(
+        bool((every == np.arange(capacity)).all()),
+        "records.slots and free.order",
+        f"each of the {capacity} slots once",
+    )
+    _demand(
+        bool((free[len(free) - fresh :] == np.arange(capacity - fresh, capacity)).all()),
+        "free.fresh",
+        f"the last {fresh} slots of the buffer, in rising order, at the end of free.order",
+    )
+    return free, fresh
+
+
+def _queue(
+    value: object, target: Settings, slots: Ints
+) -> tuple[list[tuple[Ints, Ints]], list[object]]:
+    """Return the batches that were drawn ahead, each of live records and of the target's size."""
+    if value is None:
+        return [], []
+    parts = _dict(value, "prefetched", {"version", "depth", "batches"})
+    version = _number(parts["version"], "prefetched.version", MOST)
+    if version != PREFETCHED_VERSION:
+        refuse("prefetched.version", f"version {PREFETCHED_VERSION}", f"version {version}")
+    depth = _number(parts["depth"], "prefetched.depth", MOST)
+    batches = _list(parts["batches"], "prefetched.batches")
+    if len(batches) > depth:
+        refuse("prefetched.batches", f"at most {depth}, the depth", f"{len(batches)} batches")
+    if len(batches) > target.prefetch:
+        refuse(
+            "prefetched.batches",
+            f"at most {target.prefetch}, the prefetch= of this buffer",
+            f"{len(batches)} batches",
+        )
+    live = np.zeros(target.capacity, np.bool_)
+    live[slots] = True
+    queue, payloads = [], []
+    for number, batch in enumerate(batches):
+        where = f"prefetched.batches[{number}]"
+        entry = _dict(batch, where, {"slots", "stamps", "batch"})
+        held = _numbers(entry["slots"], f"{where}.slots", target.capacity)
+        if len(held) != target.batch_size:
+            refuse(
+                f"{where}.slots",
+                f"{target.batch_size} records, the batch_size of this buffer",
+                len(held),
+            )
+        remembered = _numbers(entry["stamps"], f"{where}.stamps", MOST, len(held))
+        _demand(len(np.unique(held)) == len(held), f"{where}.slots", "different slots")
+        _demand(bool(live[held].all()), f"{where}.slots", "slots with a record")
+        aged = (remembered > 0) == (target.order == "fifo")
+        _demand(bool(aged.all()), f"{where}.stamps", "ages under fifo, and none under random")
+        queue.append((held, remembered))
+        payloads.append(entry["batch"])
+    return queue, payloads
+
+
+def _dense(value: object, target: Settings, slots: Ints, sampleable: Ints, returned: Ints) -> Ints:
+    """Return the places of the random sampler, which has all records that can be sampled."""
+    parts = _dict(value, "sampler", set() if target.order == "fifo" else {"dense"})
+    if target.order == "fifo":
+        return slots[:0]
+    dense = _numbers(parts["dense"], "sampler.dense", target.capacity)
+    dense = np.concatenate([dense, returned])
+    _demand(
+        np.array_equal(np.sort(dense), np.sort(sampleable)),
+        "sampler.dense",
+        f"the {len(sampleable)} records that can be sampled, once each",
+    )
+    return dense
+
+
+def _generator(value: object) -> tuple[tuple[int, int], int]:
+    parts = _dict(value, "generator", {"key", "draws"})
+    words = _list(parts["key"], "generator.key")
+    _demand(len(words) == 2, "generator.key", "two words")
+    low, high = (_number(word, "generator.key", 2**64) for word in words)
+    return (low, high), _number(parts["draws"], "generator.draws", MOST)
+
+
+def _counters(value: object) -> dict[str, int]:
+    """Return all counters; one that the state does not have counts from 0."""
+    parts = _dict(value, "counters", set(), set(COUNTERS))
+    return {name: _number(parts.get(name, 0), f"counters.{name}", MOST) for name in COUNTERS}
+
+
+def _dict(
+    value: object, where: str, needed: set[str], others: set[str] | None = None
+) -> Mapping[str, object]:
+    """Return a dict that has all that is needed and nothing that is unknown."""
+    if not isinstance(value, Mapping):
+        refuse(where, "a dict", type(value).__name__)
+    lacking, unknown = needed - value.keys(), value.keys() - needed - (others or set())
+    if lacking:
+        refuse(where, f"an entry {sorted(lacking)[0]!r}", "none")
+    if unknown:
+        refuse(where, "no other entries", f"{sorted(map(repr, unknown))[0]}")
+    return value
+
+
+def _list(value: object, where: str) -> list[object]:
+    if not isinstance(value, list):
+        refuse(where, "a list", type(value).__name__)
+    return value
+
+
+def _number(value: object, where: str, end: int) -> int:
+    """Return an int from 0 up to, and without, an end."""
+    if type(value) is not int:
+        refuse(where, "an int", f"{type(value).__name__} {value!r:.40}")
+    if not 0 <= value < end:
+        refuse(where, f"0 to {end - 1}", value)
+    return value
+
+
+def _numbers(value: object, where: str, end: int, length: int | None = None) -> Ints:
+    """Return a copy of a tensor of such ints, as many as there should be."""
+    if type(value) is not torch.Tensor or value.dtype is not torch.int64 or value.ndim != 1:
+        came = type(value).__name__
+        if isinstance(value, torch.Tensor):
+            came = f"{value.dtype} of shape {list(value.shape)}"
+        refuse(where, "an int64 tensor of one dimension", came)
+    if length is not None and len(value) != length:
+        refuse(where, f"{length} numbers", len(value))
+    numbers: Ints = value.detach().cpu().numpy().copy()
+    wrong = numbers[(numbers < 0) | (numbers >= end)]
+    if len(wrong):
+        refuse(where, f"0 to {end - 1}", int(wrong[0]))
+    return numbers
+
+
+def _demand(holds: bool, where: str, expected: str) -> None:
+    if not holds:
+        refuse(where, expected, "something else")

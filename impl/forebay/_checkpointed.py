@@ -1,0 +1,273 @@
+"""Saving a buffer and loading it again: one capture and one restore behind every way of doing it.
+
+`state_dict` copies out, `dumps` writes the records straight from their slots, and pickling a buffer
+of one process is construction with a state. Whatever comes back is checked before anything changes.
+"""
+
+import copy
+import io
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, SupportsIndex, TypeVar
+
+import torch
+
+from forebay._base import BufferBase
+from forebay._capture import Capture
+from forebay._checked import checked
+from forebay._checkpoint import read_checkpoint, write_checkpoint
+from forebay._crossing import Crossing
+from forebay._errors import CheckpointError, RecordMismatch
+from forebay._list_storage import ListStorage
+from forebay._payloads import copy_of
+from forebay._restore import Restore
+from forebay._saved_rows import Columns, PinnedRows, Saving
+from forebay._state import Settings, State, state_of
+from forebay._tensor_storage import TensorStorage
+from forebay._transforms import Transforms
+from forebay._validate import timeout_seconds
+
+T = TypeVar("T")
+Rebuilt = TensorStorage | ListStorage
+"""The storages of one process that can be made again."""
+
+
+class CheckpointBase(BufferBase):
+    """The calls that save and load."""
+
+    def state_dict(self) -> State:
+        """Return all that is needed to go on from here, as of one moment.
+
+        Other threads and processes go on meanwhile; each record is kept from being overwritten
+        until it is copied. The state is nobody else's: it does not change with the buffer. What is
+        being written is not in it, nor is who waits or how far the buffer is closed. What others
+        hold, leases too, counts as not drawn; batches drawn ahead by this handle are in it.
+
+        Returns:
+            A nested dict of ints, strings, lists and tensors, and of the objects that a
+            `ListStorage` or a transform puts there; `load_state_dict` takes it.
+
+        Raises:
+            RuntimeError: it is called inside another call of the buffer, as by a transform.
+            TypeError: the storage cannot be saved.
+            NotImplementedError: the buffer has a trace.
+        """
+        capture = self._capture()
+        return _settled(capture, lambda: self._captured(capture, in_place=False))
+
+    def load_state_dict(
+        self, state_dict: Mapping[str, object], *, timeout: float | None = None
+    ) -> None:
+        """Put a state in the place of all that the buffer has; its values are copied.
+
+        Waits until nothing is being written, gathered, saved or restored, while nobody new
+        begins. Leases of before are void, batches drawn ahead are gone, and calls that wait go on
+        waiting. The buffer stays as open or closed as it is.
+
+        Args:
+            state_dict: from a buffer of the same capacity, order, number of uses and records.
+                Without an entry `"prefetched"` nothing is drawn ahead afterwards.
+            timeout: seconds to wait at most; None or infinity for ever.
+
+        Raises:
+            CheckpointError: the state does not fit, or the wait was too long; the buffer is
+                untouched.
+            RuntimeError: it is called inside another call of the buffer, as by a transform.
+        """
+        self._take_over(state_dict, timeout, owned=False)
+
+    def dumps(self, path: str | os.PathLike[str], *, allow_pickle: bool = False) -> None:
+        """Write a checkpoint into a directory, in place of the one there; see `state_dict`.
+
+        A crash at any moment leaves the old checkpoint or the new one, whole.
+
+        Args:
+            path: the directory; it is made if it is not there.
+            allow_pickle: let Python objects, as of a `ListStorage`, be pickled.
+
+        Raises:
+            CheckpointError: something cannot be written in the format.
+            OSError: it cannot be written.
+        """
+        capture = self._capture()
+
+        def write() -> None:
+            state = self._captured(capture, in_place=True)
+            write_checkpoint(path, state, allow_pickle=allow_pickle)
+
+        _settled(capture, write)
+
+    def loads(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        allow_pickle: bool = False,
+        timeout: float | None = None,
+    ) -> None:
+        """Read a checkpoint and load it; see `load_state_dict`.
+
+        Args:
+            path: the directory that `dumps` wrote.
+            allow_pickle: unpickle Python objects; only for files that you trust.
+            timeout: as for `load_state_dict`.
+
+        Raises:
+            CheckpointError: it is damaged, newer, or does not fit; the buffer is untouched.
+            OSError: it cannot be read.
+        """
+        self._check_outside()
+        state = read_checkpoint(path, allow_pickle=allow_pickle)
+        self._take_over(state, timeout, owned=True)
+
+    def dump(self, path: str | os.PathLike[str]) -> None:
+        """Write a checkpoint as `dumps` does; TorchRL's name."""
+        self.dumps(path)
+
+    def load(self, path: str | os.PathLike[str]) -> None:
+        """Load a checkpoint as `loads` does; TorchRL's name."""
+        self.loads(path)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[object, ...]:
+        if self.shared:
+            return super().__reduce_ex__(protocol)
+        parts = self._parts()
+        # A tensor of some dtypes cannot be pickled by itself, but all can be saved.
+        saved = io.BytesIO()
+        torch.save(self.state_dict(), saved)
+        return _unpickled, (*parts, self._transforms, saved.getvalue())
+
+    def __deepcopy__(self, memo: dict[int, object]) -> "CheckpointBase":
+        if self.shared:
+            raise TypeError(
+                f"a {type(self).__name__} over a {type(self._storage).__name__} cannot be copied; "
+                f"hand it to whoever is to use it, or make another one and load its state_dict"
+            )
+        transforms = copy.deepcopy(self._transforms, memo)
+        return _rebuilt(*self._parts(), transforms, self.state_dict())
+
+    def _parts(self) -> "tuple[type[CheckpointBase], type[Rebuilt], int, dict[str, Any]]":
+        """Return what another buffer like this one is made of."""
+        known: tuple[type[Rebuilt], ...] = (TensorStorage, ListStorage)
+        kind = next((kind for kind in known if kind is type(self._storage)), None)
+        if kind is None:
+            raise TypeError(
+                f"a {type(self).__name__} over a {type(self._storage).__name__} can be neither "
+                f"copied nor pickled, one over a TensorStorage or a ListStorage can; make the "
+                f"buffer and load a state_dict instead"
+            )
+        options = {
+            "batch_size": self._batch_size,
+            "consume_after_n_samples": self._sampling.consume_after_n_samples,
+            "order": self._sampling.order,
+            "prefetch": self.prefetch,
+            "stall_warning": self._stall_warning,
+            "dim_extend": self._dim_extend,
+            "limits": self._core.ledger.limits,
+        }
+        return type(self), kind, self.capacity, options
+
+    def _settings(self) -> Settings:
+        uses, order = self._sampling.consume_after_n_samples, self._sampling.order
+        return Settings(self.capacity, uses, order, self._batch_size, self.prefetch)
+
+    def _saving(self) -> Saving:
+        """Return the storage, which must be one whose records can be saved."""
+        if not isinstance(self._storage, Saving):
+            raise TypeError(
+                f"the records of a {type(self._storage).__name__} can be neither saved nor "
+                f"restored; use a TensorStorage, a SharedStorage or a ListStorage, or give it "
+                f"begin_copy and accept as these have them"
+            )
+        return self._storage
+
+    def _check_outside(self) -> None:
+        """Raise in a transform, whose batch a capture or a restore would wait for."""
+        if self._transforms.run_here():
+            raise RuntimeError(
+                "a buffer can be neither saved nor restored by one of its transforms, whose batch "
+                "that would wait for; do it outside of the buffer's calls"
+            )
+
+    def _capture(self) -> Capture:
+        self._check_outside()
+        capture = Capture(self._core, self._transforms, self._prefetcher)
+        self._saving()
+        return capture
+
+    def _captured(self, capture: Capture, *, in_place: bool) -> State:
+        """Return the state of a capture, its records copied or, `in_place`, as a stream."""
+        storage = self._saving()
+        snapshot = capture.begin()
+        length = len(snapshot.slots)
+        data: object = None
+        schema = storage.schema if isinstance(storage, Columns) else None
+        if in_place and schema is not None and isinstance(storage, Columns):
+            data = PinnedRows(storage, schema, length, capture.parts)
+        else:
+            copies = storage.begin_copy(length)
+            if copies is not None:
+                for part in capture.parts(copies.part):
+                    copies.add(part)
+                data = copies.data()
+        return state_of(self._settings(), snapshot, data, capture.payloads(), capture.transforms)
+
+    def _take_over(self, state: object, timeout: float | None, *, owned: bool) -> None:
+        """Load a state; `owned` says that its values are nobody else's."""
+        self._check_outside()
+        seconds = timeout_seconds(timeout)
+        settings, storage = self._settings(), self._saving()
+        read = checked(state, settings)
+        if not owned:
+            read = read._replace(payloads=[copy_of(payload) for payload in read.payloads])
+        try:
+            arrival = storage.accept(read.data, read.snapshot.slots)
+        except RecordMismatch as error:
+            raise CheckpointError(
+                f"the checkpoint cannot be loaded, nothing changed: its records are not like "
+                f"those of this buffer:\n  {error}\nforebay.read_records(path) reads them from a "
+                f"file, to be extended into any buffer after whatever makes them fit"
+            ) from error
+        restore = Restore(self._core, self._transforms, self._prefetcher, read, arrival)
+        _settled(restore, lambda: restore.run(seconds))
+
+
+def _settled(crossing: Crossing, work: Callable[[], T]) -> T:
+    """Do what a capture or a restore is for, and let go of the boundary in the end.
+
+    Twice, since an interrupt may come before the first time has begun to look.
+    """
+    try:
+        try:
+            return work()
+        finally:
+            crossing.let_go()
+    finally:
+        crossing.let_go()
+
+
+def _unpickled(
+    kind: type[CheckpointBase],
+    storage: type[Rebuilt],
+    capacity: int,
+    options: dict[str, Any],
+    transforms: Transforms,
+    saved: bytes,
+) -> CheckpointBase:
+    """Return what a pickle holds, which runs code of whoever made it as all pickles do."""
+    state = torch.load(io.BytesIO(saved), weights_only=False)
+    return _rebuilt(kind, storage, capacity, options, transforms, state)
+
+
+def _rebuilt(
+    kind: type[CheckpointBase],
+    storage: type[Rebuilt],
+    capacity: int,
+    options: dict[str, Any],
+    transforms: Transforms,
+    state: State,
+) -> CheckpointBase:
+    """Return a new buffer of one process with a state that is nobody else's."""
+    buffer = kind(storage(capacity), **options)
+    buffer._transforms.become(transforms)
+    buffer._take_over(state, None, owned=True)
+    return buffer

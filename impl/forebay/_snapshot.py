@@ -1,0 +1,147 @@
+"""A snapshot: what of a ledger is worth keeping, as numbers that belong to no ledger.
+
+A capture copies the ledger's block in one step. Everything else happens on that private copy, with
+the ledger's own effects: what is being filled is abandoned, what others hold is returned, and what
+waits leaves. So a snapshot is a state that the buffer could have come to by itself.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from forebay import _layout as at
+from forebay._bag import Bag
+from forebay._calls import Call
+from forebay._layout import NONE
+from forebay._ledger import Ledger
+from forebay._rows import LIVE
+from forebay._stores import Ints
+from forebay._tickets import Kind
+
+COUNTERS: Final = {
+    "admitted": at.ADMITTED,
+    "admitted_batches": at.ADMITTED_BATCHES,
+    "delivered": at.DELIVERED,
+    "delivered_batches": at.DELIVERED_BATCHES,
+    "returned": at.RETURNED,
+    "returned_batches": at.RETURNED_BATCHES,
+    "spent": at.SPENT,
+    "spent_batches": at.SPENT_BATCHES,
+    "dropped": at.DROPPED,
+    "dropped_batches": at.DROPPED_BATCHES,
+    "blocked_calls": at.BLOCKED_CALLS,
+    "timeouts": at.TIMEOUTS,
+    "cancellations": at.CANCELLATIONS,
+    "refusals": at.REFUSALS,
+    "recoveries": at.RECOVERIES,
+    "advisory_calls": at.ADVISORY_CALLS,
+}
+"""The counters that a snapshot has, and where they are; how many wait is no part of it."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Snapshot:
+    """The state of a buffer without its records.
+
+    Attributes:
+        slots: the slots of all live records, in the order in which their rows are copied.
+        uses: how often each of these has been drawn.
+        stamps: their ages as ranks, 1 the oldest; 0 where records are drawn in no order.
+        free: the free slots in the order in which they will be taken.
+        fresh: how many at the end of these were never used.
+        dense: the sampleable slots as the random sampler has them; empty under fifo.
+        queue: the prefetched batches in draw order, each its slots and the ages that it remembers.
+        numbers: the numbers of these batches in the ledger that was captured.
+        counters: what has happened so far, by name.
+        key: the two words of the generator.
+        draws: how many draws the generator has given.
+    """
+
+    slots: Ints
+    uses: Ints
+    stamps: Ints
+    free: Ints
+    fresh: int
+    dense: Ints
+    queue: tuple[tuple[Ints, Ints], ...]
+    numbers: tuple[int, ...]
+    counters: dict[str, int]
+    key: tuple[int, int]
+    draws: int
+
+
+def snapshot_of(image: Ledger, kept: Collection[int], slots: Ints) -> Snapshot:
+    """Return the snapshot of a process.
+
+    Args:
+        image: a private copy of the ledger; it is changed.
+        kept: the numbers of the process's ready prefetched batches, as far as they are still there.
+        slots: all live slots, in copying order.
+    """
+    _drop(image, kept)
+    cells = image.cells
+    rows = image.batches.rows_of()
+    queue = [(image.batches.slots(row), image.batches.stamps(row)) for row in rows]
+    low, high = np.array([cells[at.KEY_LOW], cells[at.KEY_HIGH]]).view(np.uint64).tolist()
+    stamps, queue = _ranked(image.stamp[slots], queue)
+    return Snapshot(
+        slots=slots,
+        uses=image.uses[slots],
+        stamps=stamps,
+        free=image.free.first(image.free.count()),
+        fresh=image.fresh,
+        dense=image.order.dense() if isinstance(image.order, Bag) else slots[:0],
+        queue=tuple(queue),
+        numbers=tuple(map(image.batches.number, rows)),
+        counters={name: cells[scalar] for name, scalar in COUNTERS.items()},
+        key=(low, high),
+        draws=cells[at.DRAWS],
+    )
+
+
+def copying_order(ledger: Ledger) -> Ints:
+    """Return all live slots, oldest first or, where there are no ages, in slot order."""
+    live = np.flatnonzero(ledger.phase == LIVE)
+    return live[np.argsort(ledger.stamp[live], kind="stable")]
+
+
+def _drop(image: Ledger, kept: Collection[int]) -> None:
+    """Abandon and return all that a snapshot does not have; who waits plays no part in it."""
+    batches = image.batches
+    rows = batches.rows_of()
+    filling = [row for row in rows if batches.kind(row) is Kind.WRITE]
+    abandoned = np.sort(np.concatenate([image.uses[:0], *map(batches.slots, filling)]))
+    for row in filling:
+        image.abandon(_call(image, row, abandoned))
+        abandoned = abandoned[:0]
+    for row in rows:
+        if row not in filling and not _is_kept(image, row, kept):
+            image.give_back(_call(image, row, batches.slots(row)))
+
+
+def _is_kept(image: Ledger, row: int, kept: Collection[int]) -> bool:
+    """Tell whether a hold stays: nobody has taken it, and its records are not dropped."""
+    batches = image.batches
+    return (
+        batches.kind(row) is Kind.PREFETCHED
+        and batches.number(row) in kept
+        and not batches.is_stale(row)
+    )
+
+
+def _call(image: Ledger, row: int, slots: Ints) -> Call:
+    """Return a call that a batch of the image can be ended with."""
+    batch = image.batches.view(row)
+    places = [NONE, row, 0, batch.number]
+    return Call(batch.kind, batch.owner, len(slots), len(slots), places=places, slots=slots)
+
+
+def _ranked(stamps: Ints, queue: list[tuple[Ints, Ints]]) -> tuple[Ints, list[tuple[Ints, Ints]]]:
+    """Return ages as ranks from 1; where there are no ages all stay 0."""
+    every = np.unique(np.concatenate([stamps, *(remembered for _, remembered in queue)]))
+    if not every.any():
+        return stamps, queue
+    ranked = [(slots, np.searchsorted(every, remembered) + 1) for slots, remembered in queue]
+    return np.searchsorted(every, stamps) + 1, ranked

@@ -1,0 +1,219 @@
+"""Is a snapshot one that there can be? Judged by the specification and by what everybody has done.
+
+- CaptureAtomic: as the specification's `Saved` it is a state in which nothing is going on.
+- Its counters add up: admitted = there + spent + dropped; each delivery is the use of a record.
+- Every record is whole, no two are the same, and somebody has written it.
+- Batches are there wholly or not at all: whatever is missing of one was delivered before.
+- Each record was delivered as often as the snapshot says: at least as often as readers had it
+  before, and at most as often as they had it after.
+- What was drawn ahead are the records of the slots that it holds.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+from forebay._stores import Ints
+from forebay_spec.bounds import Bounds, Request
+from forebay_spec.invariants import bounded, capture_atomic, distinct_rows, type_ok, use_bound
+from forebay_spec.boundary import queue_of
+from forebay_spec.kernel import Phase
+from forebay_spec.state import FREE_SLOT, Saved, Slot, initial
+
+from forebay_models.snapshots.records import SPREAD, identities
+from forebay_models.snapshots.round import Evidence, Snapshot
+from forebay_models.snapshots.setting import Setting
+from forebay_models.snapshots.work import STOP
+
+_PARTS: Final = {
+    "TypeOK": type_ok,
+    "Bounded": bounded,
+    "UseBound": use_bound,
+    "DistinctRows": distinct_rows,
+}
+
+
+def bounds_of(setting: Setting) -> Bounds:
+    """Return the constants of the specification for a setting."""
+    return Bounds(
+        name=f"snapshots {setting.line()}",
+        capacity=setting.capacity,
+        uses=setting.uses,
+        order=setting.order,
+        producers=("p1",),
+        readers=("c1",),
+        write_sizes=(1,),
+        requests=(Request("plain", 1, 1),),
+        prefetch=setting.prefetch,
+        batch_size=setting.batch_size,
+        features=frozenset({"Capture", "Empty", "Abandon"}),
+    )
+
+
+def saved_of(state: dict[str, Any], capacity: int) -> Saved:
+    """Return a state as the specification has it."""
+    parts, free = state["records"], state["free"]
+    queue = tuple(
+        (tuple(batch["slots"].tolist()), tuple(batch["stamps"].tolist()))
+        for batch in state["prefetched"]["batches"]
+    )
+    pins = [0] * capacity
+    for slots, _ in queue:
+        for slot in slots:
+            pins[slot] += 1
+    slots = [FREE_SLOT] * capacity
+    rows = zip(*(parts[name].tolist() for name in ("slots", "uses", "stamps")), strict=True)
+    for slot, uses, stamp in rows:
+        slots[slot] = Slot(Phase.LIVE, uses, pins[slot], stamp)
+    return Saved(tuple(slots), tuple(free["order"].tolist()), free["fresh"], queue)
+
+
+def left_in(state: dict[str, Any], uses: int) -> tuple[Ints, Ints]:
+    """Return the records of a state, and how often each is still to be given."""
+    parts = state["records"]
+    found, _ = identities(parts["data"] if parts["data"] is not None else [])
+    return found, uses - _given(state)
+
+
+class Judge:
+    """Looks at the snapshots of one round, in the order in which they were taken."""
+
+    def __init__(self, setting: Setting, evidence: Evidence) -> None:
+        self._setting = setting
+        self._evidence = evidence
+        self._bounds = bounds_of(setting)
+        self._sizes = dict(enumerate(setting.writers, STOP + 1))
+        last = evidence.snapshots[-1].after if evidence.snapshots else (0,) * 99
+        self._lengths = {place: (last[place] + 2) * size for place, size in self._sizes.items()}
+        self._before = _Deliveries(evidence, self._lengths)
+        self._after = _Deliveries(evidence, self._lengths)
+
+    def wrong(self, snapshot: Snapshot) -> list[str]:
+        """Return what is wrong with the next snapshot."""
+        for place in self._evidence.logs:
+            self._before.read(place, snapshot.before[place])
+            self._after.read(place, snapshot.after[place] + 1)
+        return [*self._spec(snapshot.state), *self._counters(snapshot), *self._records(snapshot)]
+
+    def _spec(self, state: dict[str, Any]) -> Iterator[str]:
+        saved = saved_of(state, self._setting.capacity)
+        start = initial(self._bounds)
+        if capture_atomic(self._bounds, start._replace(saved=saved)):
+            return
+        as_state = start._replace(
+            slots=saved.slots,
+            free=saved.free,
+            fresh=saved.fresh,
+            holds=queue_of(saved, self._bounds.processes[0]),
+        )
+        parts = [name for name, says in _PARTS.items() if not says(self._bounds, as_state)]
+        yield f"CaptureAtomic does not hold, by {', '.join(parts)}: {saved}"
+
+    def _counters(self, snapshot: Snapshot) -> Iterator[str]:
+        state, setting = snapshot.state, self._setting
+        counts, live = state["counters"], len(state["records"]["slots"])
+        if counts["admitted"] != live + counts["spent"] + counts["dropped"]:
+            yield (
+                f"{counts['admitted']} records were admitted; {live} are there, "
+                f"{counts['spent']} spent and {counts['dropped']} dropped"
+            )
+        used = int(_given(state).sum()) + setting.uses * counts["spent"]
+        most = used + setting.uses * counts["dropped"]
+        if not used <= counts["delivered"] <= most:
+            yield f"{counts['delivered']} records were delivered; uses are {used} to {most}"
+        least, most = self._before.total, self._after.total
+        if not least <= counts["delivered"] <= most:
+            yield f"{counts['delivered']} records were delivered; readers had {least} to {most}"
+
+    def _records(self, snapshot: Snapshot) -> Iterator[str]:
+        state, setting = snapshot.state, self._setting
+        parts = state["records"]
+        found, torn = identities(parts["data"] if parts["data"] is not None else [])
+        yield from torn
+        if len(np.unique(found)) != len(found):
+            yield "a record is there twice"
+        by_slot = dict(zip(parts["slots"].tolist(), found.tolist(), strict=True))
+        for number, batch in enumerate(state["prefetched"]["batches"]):
+            ahead, torn = identities(batch["batch"])
+            yield from torn
+            if ahead.tolist() != [by_slot[slot] for slot in batch["slots"].tolist()]:
+                yield f"batch {number} that was drawn ahead is not what its slots have"
+        given, writers = _given(state), found // SPREAD
+        if not set(writers.tolist()) <= self._sizes.keys():
+            yield "a record is there that nobody has written"
+            return
+        least = most = 0
+        for place, size in self._sizes.items():
+            mine = writers == place
+            surely, perhaps = snapshot.before[place] * size, (snapshot.after[place] + 1) * size
+            numbers = found[mine] % SPREAD
+            if (numbers >= perhaps).any():
+                yield f"record {numbers.max()} of writer {place} is there before it was written"
+                continue
+            whole = max(surely, size * (int(numbers.max(initial=-1)) // size + 1))
+            least, most = least + whole, most + perhaps
+            yield from self._accounts(place, numbers, given[mine], whole)
+        admitted = state["counters"]["admitted"]
+        if not least <= admitted <= most:
+            yield f"{admitted} records were admitted; writers wrote {least} to {most}"
+        if setting.in_order:
+            yield from self._prefixes(found)
+
+    def _accounts(self, place: int, numbers: Ints, given: Ints, whole: int) -> Iterator[str]:
+        """Compare how often each record was delivered; those up to `whole` were written."""
+        uses = self._setting.uses
+        told = np.full(whole, uses, np.int64)
+        told[numbers] = given
+        least, most = self._before.of(place, whole), self._after.of(place, whole)
+        missing = np.ones(whole, np.bool_)
+        missing[numbers] = False
+        dropped = missing if self._setting.empties else np.zeros(whole, np.bool_)
+        for number in np.flatnonzero((told < least) | ((told > most) & ~dropped))[:1].tolist():
+            there = "is missing" if missing[number] else f"was given {told[number]} times"
+            yield (
+                f"record {number} of writer {place} {there}; readers had it {least[number]} times "
+                f"before and {most[number]} times after"
+            )
+
+    def _prefixes(self, found: Ints) -> Iterator[str]:
+        """Under arrival order with one reader, what is missing was drawn before what is there."""
+        for place in self._sizes:
+            numbers = np.sort(found[found // SPREAD == place] % SPREAD)
+            if len(numbers) and (np.diff(numbers) != 1).any():
+                yield f"records of writer {place} are missing between others: {numbers.tolist()}"
+
+
+class _Deliveries:
+    """How often each record was delivered in the first calls of each reader."""
+
+    def __init__(self, evidence: Evidence, lengths: dict[int, int]) -> None:
+        self._logs = evidence.logs
+        self._read = dict.fromkeys(evidence.logs, 0)
+        self._counts = {place: np.zeros(length, np.int64) for place, length in lengths.items()}
+        self.total = 0
+
+    def read(self, place: int, calls: int) -> None:
+        """Go on to so many calls of a reader."""
+        log = self._logs[place]
+        for found in log[self._read[place] : calls]:
+            self.total += len(found)
+            for identity in found.tolist():
+                counts = self._counts.get(identity // SPREAD)
+                if counts is not None and identity % SPREAD < len(counts):
+                    counts[identity % SPREAD] += 1
+        self._read[place] = max(self._read[place], min(calls, len(log)))
+
+    def of(self, place: int, length: int) -> Ints:
+        """Return the counts of the first records of a writer."""
+        counts: Ints = self._counts[place][:length]
+        return counts
+
+
+def _given(state: dict[str, Any]) -> Ints:
+    """Return how often each record of a state was given to somebody for good."""
+    parts = state["records"]
+    slots, uses = parts["slots"].numpy(), parts["uses"].numpy()
+    held = [batch["slots"].numpy() for batch in state["prefetched"]["batches"]]
+    pins = np.bincount(np.concatenate([slots[:0], *held]), minlength=state["buffer"]["capacity"])
+    given: Ints = uses - pins[slots]
+    return given

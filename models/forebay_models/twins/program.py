@@ -1,0 +1,168 @@
+"""What twin runs are drawn from: a recipe, steps in segments, and a save between two of these.
+
+No step waits: with a timeout of 0 what it comes to does not depend on who is how fast, and an error
+is as good an outcome as a batch.
+"""
+
+from typing import Final, Literal, NamedTuple
+
+from hypothesis import strategies as st
+
+from forebay_models.targets import StorageKind, Target
+from forebay_models.twins.schemas import APPENDED, SCHEMAS, TENSORS
+
+Way = Literal["state_dict", "dumps", "pickle"]
+Place = Literal["here", "forkserver", "spawn"]
+
+CAPACITY: Final = 8
+LONGEST: Final = 20
+"""Steps of a segment at most."""
+
+
+class Recipe(NamedTuple):
+    """How the buffers of a run are made."""
+
+    order: Literal["fifo", "random"]
+    uses: int
+    prefetch: int
+    batch_size: int
+    capacity: int
+    storage: StorageKind
+    schema: str
+    transform: str
+    seed: int
+
+    def line(self) -> str:
+        """Return the recipe on one line."""
+        return (
+            f"C={self.capacity} N={self.uses} {self.order} B={self.batch_size} D={self.prefetch}, "
+            f"{self.storage} storage of {self.schema} records, "
+            f"transform {self.transform or 'none'}, seed {self.seed}"
+        )
+
+
+class Step(NamedTuple):
+    """One call: its kind, and a size or a choice."""
+
+    kind: str
+    size: int
+
+    def __str__(self) -> str:
+        return f"{self.kind}({self.size})" if self.kind in SIZED else self.kind
+
+
+class Save(NamedTuple):
+    """How a buffer is saved, and where its twin comes to life.
+
+    Attributes:
+        way: of saving.
+        storage: of the twin; a pickled buffer has that of the original whatever this says.
+        used: whether the twin was used for something else before.
+        place: the process: the one of the campaign, or a new one.
+    """
+
+    way: Way
+    storage: StorageKind
+    used: bool
+    place: Place
+
+    def __str__(self) -> str:
+        used = ", used before" if self.used else ""
+        where = "here" if self.place == "here" else f"in a new process ({self.place})"
+        return f"saved by {self.way}; its twin: {self.storage} storage{used}, {where}"
+
+
+class Program(NamedTuple):
+    """A run: a save after each segment but the last."""
+
+    recipe: Recipe
+    segments: tuple[tuple[Step, ...], ...]
+    saves: tuple[Save, ...]
+
+
+SIZED: Final = ("extend", "sample", "at_least", "lease", "can_extend", "can_sample", "append")
+_KINDS: Final = (
+    *("extend", "extend", "extend", "batch", "batch", "batch", "sample", "at_least"),
+    *("lease", "lease", "commit", "release", "append", "empty", "look", "can_extend", "can_sample"),
+)
+_STORAGES: Final[dict[Target, tuple[StorageKind, ...]]] = {
+    Target.LOCAL: ("tensor", "tensor", "list"),
+    Target.SHARED: ("shared",),
+}
+
+
+def _recipe(target: Target) -> st.SearchStrategy[Recipe]:
+    return st.builds(
+        Recipe,
+        order=st.sampled_from(("fifo", "random")),
+        uses=st.integers(1, 3),
+        prefetch=st.integers(0, 4),
+        batch_size=st.integers(1, 3),
+        capacity=st.integers(3, CAPACITY),
+        storage=st.sampled_from(_STORAGES[target]),
+        schema=st.sampled_from(tuple(SCHEMAS)),
+        transform=st.sampled_from(("", "", "weighted", "picky", "counting")),
+        seed=st.integers(0, 3),
+    ).map(_possible)
+
+
+def _possible(recipe: Recipe) -> Recipe:
+    """Return a recipe without what does not go together.
+
+    Objects need a storage of objects. How often a transform was called is certain only if the
+    threads that gather ahead do not call it.
+    """
+    if recipe.storage != "list" and recipe.schema not in TENSORS:
+        recipe = recipe._replace(schema="flat")
+    if recipe.transform == "counting" and recipe.prefetch:
+        recipe = recipe._replace(transform="weighted")
+    return recipe
+
+
+def _save(places: tuple[Place, ...]) -> st.SearchStrategy[Save]:
+    return st.builds(
+        Save,
+        way=st.sampled_from(("state_dict", "dumps", "pickle")),
+        storage=st.sampled_from(("tensor", "shared")),
+        used=st.booleans(),
+        place=st.sampled_from(places),
+    )
+
+
+def _steps(kinds: tuple[str, ...]) -> st.SearchStrategy[tuple[Step, ...]]:
+    step = st.builds(Step, kind=st.sampled_from(kinds), size=st.integers(1, 5))
+    short = st.lists(step, max_size=LONGEST // 2)
+    return st.one_of(short, st.lists(step, min_size=LONGEST // 2, max_size=LONGEST)).map(tuple)
+
+
+def programs(target: Target, places: tuple[Place, ...]) -> st.SearchStrategy[Program]:
+    """Return the programs of a target; its twins live in these places.
+
+    Only the last segment may close the buffer: how far it is closed is no part of what is saved.
+    """
+    middle, last = _steps(_KINDS), _steps((*_KINDS, "close"))
+    save = _save(places)
+    one = st.tuples(_recipe(target), st.tuples(middle, last), st.tuples(save))
+    two = st.tuples(_recipe(target), st.tuples(middle, middle, last), st.tuples(save, save))
+    return st.one_of(one, two).map(lambda parts: _fitting(Program(*parts)))
+
+
+def _fitting(program: Program) -> Program:
+    """Return a program whose twins have storages that take the records.
+
+    A list is saved into a list. The place of a twin that is saved itself is where it runs.
+    """
+    saves = []
+    storage = program.recipe.storage
+    for save in program.saves:
+        pickled = save.way == "pickle" and storage != "shared"
+        if storage == "list" or pickled:
+            save = save._replace(storage=storage, used=save.used and not pickled)
+        storage = save.storage
+        saves.append(save)
+    return program._replace(saves=tuple(saves))
+
+
+def appended(step: Step) -> str:
+    """Return the name of the transform that a step appends."""
+    return APPENDED[step.size % len(APPENDED)]

@@ -1,0 +1,181 @@
+"""Runs programs until there are enough, the time is up, or twins part; then the failure shrinks.
+
+Equal seeds give equal programs in equal order. The number of a round goes into its seed, so that
+hypothesis begins anew now and then and does not look at the same corner all the time.
+"""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
+from hypothesis.errors import FlakyFailure
+
+from forebay_models.campaign.session import Enough
+from forebay_models.counterexample import Counterexample
+from forebay_models.outcome import Outcome, Verdict
+from forebay_models.tables import text_table
+from forebay_models.targets import Target
+from forebay_models.twins.judge import Counts, Parted, judge
+from forebay_models.twins.program import CAPACITY, Place, Program, programs
+
+SHRINKING: Final = 10.0
+"""Seconds for which a failure is shrunk at most."""
+
+_ROUND: Final = 100
+_SPREAD: Final = 1_000_003
+_USUAL: Final[tuple[Place, ...]] = ("here", "here", "forkserver")
+_SLOW: Final[tuple[Place, ...]] = ("spawn",)
+
+
+@dataclass
+class Search:
+    """One search; what it has found is in it afterwards."""
+
+    name: str
+    runs: int
+    seconds: float | None
+    fault: str = ""
+    tell: Callable[[str], None] = lambda text: None
+    done: int = 0
+    counts: Counts = field(default_factory=Counts)
+    failure: Counterexample | None = None
+    flaky: bool = False
+    end: SystemExit | None = None
+    _began: float = field(default_factory=time.monotonic)
+    _failed_at: float = 0.0
+    _limit: int = 0
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since it began."""
+        return time.monotonic() - self._began
+
+    @property
+    def over(self) -> bool:
+        """Whether there is no time left, or something was found."""
+        late = self.seconds is not None and self.elapsed >= self.seconds
+        return late or self.failure is not None
+
+    def go(self, target: Target, places: tuple[Place, ...], limit: int, number: int) -> None:
+        """Run programs until `limit` are done; each round has the next number."""
+        self._limit = limit
+        while self.done < limit and not self.over:
+            self._round(target, places, number)
+            number += 1
+
+    def _round(self, target: Target, places: tuple[Place, ...], number: int) -> None:
+        @seed(number)
+        @settings(
+            max_examples=_ROUND,
+            database=None,
+            deadline=None,
+            phases=(Phase.generate, Phase.shrink),
+            print_blob=False,
+            report_multiple_bugs=False,
+            suppress_health_check=list(HealthCheck),
+            verbosity=Verbosity.quiet,
+        )
+        @given(program=programs(target, places))
+        def attempt(program: Program) -> None:
+            self._attempt(program)
+
+        try:
+            with suppress(Enough, Parted):
+                attempt()
+        except FlakyFailure:
+            if self.failure is None:
+                raise
+            self.flaky = True
+        if self.end is not None:
+            raise self.end
+
+    def _attempt(self, program: Program) -> None:
+        if self.failure is not None:
+            if time.monotonic() - self._failed_at > SHRINKING:
+                raise Enough
+        elif self.done >= self._limit or self.over:
+            raise Enough
+        else:
+            self.done += 1
+            self.tell(f"{self.done:,} of {self.runs:,} runs, {self.counts.steps:,} steps compared")
+        counts = self.counts if self.failure is None else Counts()
+        try:
+            judge(program, self.name, counts, self.fault)
+        except Parted as parted:
+            self._keep(parted.failure)
+            raise
+        except SystemExit as end:
+            # A request to end, from a signal; hypothesis would take it for a failure.
+            self.end = end
+            raise Enough from end
+
+    def _keep(self, failure: Counterexample) -> None:
+        if self.failure is None:
+            self._failed_at = time.monotonic()
+        if self.failure is None or len(failure.rows) <= len(self.failure.rows):
+            self.failure = failure
+
+
+def run_programs(
+    target: Target,
+    *,
+    runs: int,
+    seconds: float | None,
+    seed_number: int,
+    fault: str = "",
+    tell: Callable[[str], None] = lambda text: None,
+) -> Outcome:
+    """Run programs and return what has come out.
+
+    Args:
+        target: whose storages the originals have.
+        runs: how many are wanted; fewer are inconclusive.
+        seconds: after which no other is begun, or None for no limit.
+        seed_number: of all random choices.
+        fault: the name of a planted fault, or nothing.
+        tell: is told how far it has come.
+    """
+    began = time.monotonic()
+    search = Search(f"twins {target.value}", runs, seconds, fault, tell)
+    spawned = runs // _ROUND
+    search.go(target, _USUAL, runs - spawned, seed_number * _SPREAD)
+    search.go(target, _SLOW, runs, seed_number * _SPREAD + _SPREAD // 2)
+    repeat = f"forebay campaign twins --target {target.value} --seed {seed_number} --runs {runs}"
+    if fault:
+        repeat += f" --plant {fault}"
+    verdict, detail = _verdict(search, repeat)
+    counts = search.counts
+    return Outcome(
+        name=search.name,
+        verdict=verdict,
+        bounds=(
+            f"C=3..{CAPACITY} N=1..3 D=0..4 B=1..3, both orders; one user, calls that do not wait;"
+            f" one or two saves; {spawned} runs with spawned twins; seed {seed_number}"
+        ),
+        figures={
+            "runs": search.done,
+            "exact twins": counts.exact,
+            "accounted twins": counts.accounted,
+            "in new processes": counts.elsewhere,
+            "in another storage": counts.crossed,
+            "steps compared": counts.steps,
+        },
+        seconds=time.monotonic() - began,
+        detail=detail,
+        counterexample=search.failure,
+    )
+
+
+def _verdict(search: Search, repeat: str) -> tuple[Verdict, str]:
+    if search.failure is not None:
+        flaky = "\nit does not fail every time" if search.flaky else ""
+        return Verdict.VIOLATED, f"{search.failure.as_text()}{flaky}\n\nto repeat: {repeat}"
+    rows = [[way, f"{times:,}"] for way, times in sorted(search.counts.ways.items())]
+    table = text_table(["saved by", "twins"], rows)
+    if search.done < search.runs:
+        only = f"only {search.done} of {search.runs} runs; give it more time"
+        return Verdict.INCONCLUSIVE, f"{table}\n\n{only}"
+    return Verdict.HOLDS, table
