@@ -45,6 +45,7 @@ lint: $(STAMP) ## ruff and mypy over all rooms
 bench: $(STAMP) ## measure speed as ratios against other buffers, both sides in one run
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks.processes
+	$(BIN)/python -m benchmarks.checkpoints
 
 docs: $(STAMP) ## build the site into site/, warnings being errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

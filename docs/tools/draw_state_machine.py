@@ -1,9 +1,10 @@
-"""Draw the life cycles of slots and of calls from the explored Python specification, as SVG.
+"""Draw the life cycles of slots, calls and batches from the explored specification, as SVG.
 
 A hand-drawn picture of a state machine is wrong as soon as the machine changes. Here the boxes are
 placed by hand, for the eye, but every arrow and every label is found by exploring the quick graphs
-without kills and projecting each step onto one slot, or onto one call. A projected state without a
-box is an error, so the picture cannot leave anything out.
+without kills and projecting each step onto one slot, one call, one batch that is drawn ahead, or
+onto the boundary. A projected state without a box is an error, so no picture can leave anything
+out.
 
     python docs/tools/draw_state_machine.py [FOLDER]
 """
@@ -20,7 +21,7 @@ from forebay_models.targets import LOCAL
 from forebay_spec.actions import Machine
 from forebay_spec.bounds import Bounds
 from forebay_spec.kernel import Phase, is_sampleable
-from forebay_spec.state import Hold, Slot, State, Ticket
+from forebay_spec.state import Hold, State, Ticket, is_stale
 
 FOLDER = Path(__file__).parent.parent / "assets"
 BOX = (160, 46)
@@ -70,9 +71,37 @@ CALL_PLACES: Mapping[str, Place] = {
 }
 
 
-def slot_name(bounds: Bounds, slot: Slot) -> str:
+DRAWN_BY_NOBODY = "not drawn ahead"
+TAKEN = "a call's batch"
+AHEAD_PLACES: Mapping[str, Place] = {
+    DRAWN_BY_NOBODY: Place(110, 260),
+    "gathers": Place(480, 80),
+    "ready": Place(630, 260),
+    "failed": Place(480, 440),
+    "stale, gathers": Place(110, 50),
+    TAKEN: Place(950, 260),
+}
+
+BOUNDARY_PLACES: Mapping[str, Place] = {
+    "none": Place(430, 200),
+    "capturing": Place(110, 60),
+    "copying": Place(110, 340),
+    "restoring": Place(750, 60),
+    "loading": Place(750, 340),
+}
+
+
+class Move(NamedTuple):
+    """What one step does to one thing."""
+
+    start: str
+    end: str
+
+
+def slot_name(bounds: Bounds, state: State, number: int) -> str:
     """Name what a slot is to a reader of the documentation."""
-    held = ", held" if slot.pins else ""
+    slot = state.slots[number]
+    held = ", held" if slot.pins or number in state.boundary.slots else ""
     if slot.phase == Phase.LIVE:
         sampleable = is_sampleable(slot.phase, slot.uses, bounds.uses)
         return ("sampleable" if sampleable else "spent") + held
@@ -94,49 +123,97 @@ def hold_name(hold: Hold) -> str:
 
 
 def calls(state: State) -> Counter[tuple[str, str]]:
-    """Count the calls that are under way, each as (actor, name)."""
+    """Count the calls that are under way and the batches that they have, as (actor, name)."""
     return Counter(
         [(ticket.actor, ticket_name(ticket)) for ticket in state.tickets]
         + [(actor, "writer fills") for actor, _ in state.filling]
-        + [(hold.owner, hold_name(hold)) for hold in state.holds]
+        + [(hold.owner, hold_name(hold)) for hold in state.holds if hold.kind != "prefetched"]
     )
 
 
-def slot_moves(bounds: Bounds, before: State, after: State) -> Iterator[tuple[str, str]]:
-    """Yield (from, to) for each slot that a step changes."""
-    for old, new in zip(before.slots, after.slots, strict=True):
-        names = slot_name(bounds, old), slot_name(bounds, new)
-        if names[0] != names[1]:
-            yield names
+def ahead(state: State) -> Counter[tuple[str, str]]:
+    """Count the batches that are drawn ahead, each as (process, name)."""
+    return Counter(
+        (hold.owner, "stale, gathers" if is_stale(state, hold) else _state_name(hold))
+        for hold in state.holds
+        if hold.kind == "prefetched"
+    )
 
 
-def call_moves(bounds: Bounds, before: State, after: State) -> Iterator[tuple[str, str]]:
-    """Yield (from, to) for the call that a step changes; a step changes at most one."""
-    old, new = calls(before), calls(after)
-    gone, come = list((old - new).elements()), list((new - old).elements())
-    assert len(gone) <= 1, (gone, come)
-    assert len(come) <= 1, (gone, come)
-    if gone or come:
-        yield gone[0][1] if gone else CALL, come[0][1] if come else CALL
+def _state_name(hold: Hold) -> str:
+    return "gathers" if hold.state == "gathering" else hold.state
 
 
-def arrows() -> tuple[list[Arrow], list[Arrow]]:
-    """Explore every quick graph without kills; return the arrows of slots and those of calls."""
-    slots: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-    called: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+def slot_moves(bounds: Bounds, before: State, after: State) -> Iterator[Move]:
+    """Yield what becomes of each slot that a step changes."""
+    for number in range(len(before.slots)):
+        move = Move(slot_name(bounds, before, number), slot_name(bounds, after, number))
+        if move.start != move.end:
+            yield move
+
+
+def call_moves(before: State, after: State) -> Iterator[Move]:
+    """Yield what becomes of the call that a step changes, or of all leases that a Load ends."""
+    gone, come = changed(calls(before), calls(after))
+    if gone and come:
+        assert len(gone) == len(come) == 1, (gone, come)
+        yield Move(gone[0], come[0])
+    else:
+        yield from (Move(name, CALL) for name in gone)
+        yield from (Move(CALL, name) for name in come)
+
+
+def ahead_moves(before: State, after: State) -> Iterator[Move]:
+    """Yield what becomes of batches that are drawn ahead."""
+    gone, come = changed(ahead(before), ahead(after))
+    for stale in [name for name in come if name.startswith("stale")]:  # it gathered until now
+        gone.remove("gathers")
+        come.remove(stale)
+        yield Move("gathers", stale)
+    if gone and come:
+        assert len(gone) == len(come) == 1, (gone, come)
+        yield Move(gone[0], come[0])
+    else:
+        taken = bool(changed(calls(before), calls(after))[1])
+        yield from (Move(name, TAKEN if taken else DRAWN_BY_NOBODY) for name in gone)
+        yield from (Move(DRAWN_BY_NOBODY, name) for name in come)
+
+
+def boundary_moves(before: State, after: State) -> Iterator[Move]:
+    """Yield what becomes of the boundary."""
+    if before.boundary.stage != after.boundary.stage:
+        yield Move(before.boundary.stage, after.boundary.stage)
+
+
+def changed(
+    old: Counter[tuple[str, str]], new: Counter[tuple[str, str]]
+) -> tuple[list[str], list[str]]:
+    """Return the names of what has gone and of what has come."""
+    return [name for _, name in (old - new).elements()], [
+        name for _, name in (new - old).elements()
+    ]
+
+
+def arrows() -> tuple[list[Arrow], ...]:
+    """Explore every quick graph without kills; return the arrows of each picture."""
+    found: tuple[defaultdict[Move, set[str]], ...] = tuple(defaultdict(set) for _ in range(4))
     for bounds in LOCAL.graphs.values():
         graph = explore(Machine(bounds))
         for source, label, target in graph.edges:
             before, after = graph.states[source], graph.states[target]
-            for move in slot_moves(bounds, before, after):
-                slots[move].add(label.name)
-            for move in call_moves(bounds, before, after):
-                called[move].add(label.name)
-    sorted_slots, sorted_calls = (
-        [Arrow(start, end, tuple(sorted(names))) for (start, end), names in sorted(found.items())]
-        for found in (slots, called)
+            moves = (
+                slot_moves(bounds, before, after),
+                call_moves(before, after),
+                ahead_moves(before, after),
+                boundary_moves(before, after),
+            )
+            for ways, made in zip(found, moves, strict=True):
+                for move in made:
+                    ways[move].add(label.name)
+    return tuple(
+        [Arrow(move.start, move.end, tuple(sorted(names))) for move, names in sorted(ways.items())]
+        for ways in found
     )
-    return sorted_slots, sorted_calls
 
 
 def edge_of_box(place: Place, toward: tuple[float, float]) -> tuple[float, float]:
@@ -193,11 +270,15 @@ def picture(title: str, places: Mapping[str, Place], found: list[Arrow]) -> str:
     return "\n".join(parts)
 
 
-def pictures(slots: list[Arrow], called: list[Arrow]) -> dict[str, str]:
+def pictures(
+    slots: list[Arrow], called: list[Arrow], drawn: list[Arrow], stages: list[Arrow]
+) -> dict[str, str]:
     """Return each picture by its file name."""
     return {
         "slot-life.svg": picture("The life of a slot", SLOT_PLACES, slots),
         "call-life.svg": picture("The life of a call", CALL_PLACES, called),
+        "ahead-life.svg": picture("The life of a batch that is drawn ahead", AHEAD_PLACES, drawn),
+        "boundary-life.svg": picture("Captures and restores", BOUNDARY_PLACES, stages),
     }
 
 

@@ -38,7 +38,9 @@ def build() -> "typer.Typer":
         replay_cli,
         report_cli,
         schedule_cli,
+        snapshots_cli,
         trace_cli,
+        twins_cli,
         verify_cli,
     )
 
@@ -59,6 +61,8 @@ def build() -> "typer.Typer":
     campaign_cli.app.command("cover")(cover_cli.cover)
     campaign_cli.app.command("schedule")(schedule_cli.schedule)
     campaign_cli.app.command("linear")(linear_cli.linear)
+    campaign_cli.app.command("twins")(twins_cli.twins)
+    campaign_cli.app.command("snapshots")(snapshots_cli.snapshots)
     campaign_cli.app.command("faults")(faults_cli.faults)
     campaign_cli.app.command("mutants")(mutants_cli.mutants)
     campaign_cli.app.command("all")(every_campaign_cli.everything)

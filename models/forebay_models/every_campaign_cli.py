@@ -1,6 +1,6 @@
 """`forebay campaign all`: every campaign, one after the other, with one table."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -12,11 +12,17 @@ from forebay_models.linear_cli import run_linear
 from forebay_models.outcome import Outcome
 from forebay_models.progress import Observer, bar
 from forebay_models.schedule_cli import run_schedule
+from forebay_models.snapshots_cli import COUNT, run_snapshots
 from forebay_models.targets import SCOPES, Target
+from forebay_models.twins_cli import RUNS, run_twins
 from forebay_models.verdicts import report
 
 BudgetOption = Annotated[str, typer.Option(help="How long the random walks search.")]
 SeedOption = Annotated[int, typer.Option(min=0, help="Of the campaigns' random choices.")]
+
+FEW_RUNS: Final = 100
+FEW_SNAPSHOTS: Final = 600
+"""As many of either as the quick tier takes, in less than 20 seconds; the full one takes all."""
 
 
 def everything(
@@ -63,6 +69,11 @@ def every_campaign(
     if target is Target.LOCAL:
         outcomes.append(run_schedule(target, tier=tier, seed=seed, observer=observer))
     outcomes.append(run_linear(target, seconds=None, seed=seed, observer=observer))
+    runs, count = (RUNS, COUNT) if tier is Tier.FULL else (FEW_RUNS, FEW_SNAPSHOTS)
+    outcomes += [
+        run_twins(target, runs=runs, seconds=None, seed=seed, observer=observer),
+        run_snapshots(target, count=count, seconds=None, seed=seed, observer=observer),
+    ]
     if target is Target.SHARED:
         outcomes += run_faults(tier=tier, seed=seed, observer=observer)
     return outcomes

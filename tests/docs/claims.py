@@ -9,7 +9,8 @@ error cannot pass as prose.
 - a dotted name, `forebay_spec.kernel.mutual_wait`: it can be imported;
 - a property or witness, `NoOverwrite`: the specification registers it;
 - a command, `forebay check tlc` or `make bench`: the command line or the Makefile has it;
-- a fault planted in the library or the specification, `mutant lost_wakeup`: it is registered.
+- a fault planted in the library, its files or the specification, `mutant lost_wakeup`: it is
+  registered.
 """
 
 import ast
@@ -20,6 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from forebay_models.mutants.files import FILE_MUTANTS
 from forebay_models.mutants.local import LOCAL_MUTANTS
 from forebay_models.mutants.shared import SHARED_MUTANTS
 from forebay_models.mutants.spec import SPEC_MUTANTS
@@ -95,7 +97,7 @@ def importable(dotted: str) -> bool:
 def _is_command(item: str) -> bool:
     words = item.split()
     if words[0] == "mutant":
-        return words[1] in {*LOCAL_MUTANTS, *SHARED_MUTANTS, *SPEC_MUTANTS}
+        return words[1] in {*LOCAL_MUTANTS, *SHARED_MUTANTS, *SPEC_MUTANTS, *FILE_MUTANTS}
     if words[:2] == ["forebay", "check"]:
         return len(words) > 2 and words[2] in CHECKS
     if words[:2] == ["forebay", "campaign"]:

@@ -5,6 +5,7 @@ than its original; `forebay campaign snapshots` those of `SNAPSHOT_MUTANTS`, whi
 write and read while a capture is taken.
 """
 
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
@@ -23,6 +24,7 @@ from forebay._capture import Capture
 from forebay._ledger import Ledger
 from forebay._snapshot import Snapshot
 from forebay._stores import Ints, Store
+from forebay._tickets import Kind
 from forebay._transforms import Transforms
 
 
@@ -33,7 +35,7 @@ class ResumeMutant(NamedTuple):
     plant: Callable[[], AbstractContextManager[object]]
 
 
-_snapshot_of = forebay._capture.snapshot_of
+_snapshot_of = forebay._snapshot.snapshot_of
 _copy_of = forebay._payloads.copy_of
 _restore = Boundary.restore
 _age_restore = AgeOrder.restore
@@ -61,6 +63,12 @@ def _sorted_free(snapshot: Snapshot) -> Snapshot:
     )
 
 
+def _reversed_ages(snapshot: Snapshot) -> Snapshot:
+    stamps = snapshot.stamps
+    turned = stamps.max(initial=0) + 1 - stamps
+    return replace(snapshot, stamps=np.where(stamps > 0, turned, 0))
+
+
 def _without_queue(
     self: Boundary, snapshot: Snapshot, owner: int, payloads: Sequence[Store] = ()
 ) -> None:
@@ -78,10 +86,10 @@ def _consumed(image: Ledger, kept: Collection[int]) -> None:
     consumed = [
         row
         for row in batches.rows_of()
-        if batches.kind(row) is not forebay._snapshot.Kind.WRITE and not held(image, row, kept)
+        if batches.kind(row) is not Kind.WRITE and not held(image, row, kept)
     ]
     for row in consumed:
-        image.deliver(forebay._snapshot._call(image, row, batches.slots(row)))
+        image.deliver(forebay._snapshot._call(image, row, batches.slots(row)), 0)
     _drop(image, kept)
 
 
@@ -113,12 +121,7 @@ RESUME_MUTANTS: Final[dict[str, ResumeMutant]] = {
         ),
     ),
     "ages_reversed": ResumeMutant(
-        "records are drawn youngest first after a restore",
-        _taken(
-            lambda snapshot: replace(
-                snapshot, stamps=np.where(snapshot.stamps > 0, 1 + snapshot.stamps.max(initial=0) - snapshot.stamps, 0)
-            )
-        ),
+        "records are drawn youngest first after a restore", _taken(_reversed_ages)
     ),
     "ages_not_rebased": ResumeMutant(
         "what is written after a restore may be older than what was restored",
@@ -161,8 +164,13 @@ def _parts_let_go_first(self: Capture, rows: int) -> Iterator[Ints]:
         yield part
 
 
-def _capture_later(self: Capture, block: Ints) -> Ints:
-    block[:] = self._block_of_before
+def _two_moments(self: Capture, block: Ints) -> Ints:
+    block[:] = self._ledger.layout.block
+    self._core.section.__exit__(None, None, None)
+    try:
+        time.sleep(0.0005)
+    finally:
+        self._core.section.__enter__()
     return self._boundary.capture()
 
 
@@ -170,6 +178,10 @@ SNAPSHOT_MUTANTS: Final[dict[str, ResumeMutant]] = {
     "let_go_before_copied": ResumeMutant(
         "records are copied after their slots were let go",
         lambda: patch.object(Capture, "parts", _parts_let_go_first),
+    ),
+    "two_moments": ResumeMutant(
+        "what a snapshot counts and which records it has are of two moments",
+        lambda: patch.object(Capture, "_capture", _two_moments),
     ),
 }
 

@@ -14,12 +14,13 @@ from typing import Any, Final
 
 import numpy as np
 from forebay._stores import Ints
+from forebay_spec.boundary import queue_of
 from forebay_spec.bounds import Bounds, Request
 from forebay_spec.invariants import bounded, capture_atomic, distinct_rows, type_ok, use_bound
-from forebay_spec.boundary import queue_of
 from forebay_spec.kernel import Phase
 from forebay_spec.state import FREE_SLOT, Saved, Slot, initial
 
+from forebay_models.describe import describe
 from forebay_models.snapshots.records import SPREAD, identities
 from forebay_models.snapshots.round import Evidence, Snapshot
 from forebay_models.snapshots.setting import Setting
@@ -61,11 +62,11 @@ def saved_of(state: dict[str, Any], capacity: int) -> Saved:
     for slots, _ in queue:
         for slot in slots:
             pins[slot] += 1
-    slots = [FREE_SLOT] * capacity
+    every = [FREE_SLOT] * capacity
     rows = zip(*(parts[name].tolist() for name in ("slots", "uses", "stamps")), strict=True)
     for slot, uses, stamp in rows:
-        slots[slot] = Slot(Phase.LIVE, uses, pins[slot], stamp)
-    return Saved(tuple(slots), tuple(free["order"].tolist()), free["fresh"], queue)
+        every[slot] = Slot(Phase.LIVE, uses, pins[slot], stamp)
+    return Saved(tuple(every), tuple(free["order"].tolist()), free["fresh"], queue)
 
 
 def left_in(state: dict[str, Any], uses: int) -> tuple[Ints, Ints]:
@@ -107,7 +108,8 @@ class Judge:
             holds=queue_of(saved, self._bounds.processes[0]),
         )
         parts = [name for name, says in _PARTS.items() if not says(self._bounds, as_state)]
-        yield f"CaptureAtomic does not hold, by {', '.join(parts)}: {saved}"
+        shown = ", ".join(f"{name} = {text}" for name, text in describe(as_state).items())
+        yield f"CaptureAtomic does not hold, by {', '.join(parts)}: {shown}"
 
     def _counters(self, snapshot: Snapshot) -> Iterator[str]:
         state, setting = snapshot.state, self._setting
@@ -133,10 +135,11 @@ class Judge:
         if len(np.unique(found)) != len(found):
             yield "a record is there twice"
         by_slot = dict(zip(parts["slots"].tolist(), found.tolist(), strict=True))
+        queue = [batch["slots"].tolist() for batch in state["prefetched"]["batches"]]
         for number, batch in enumerate(state["prefetched"]["batches"]):
-            ahead, torn = identities(batch["batch"])
+            payload, torn = identities(batch["batch"])
             yield from torn
-            if ahead.tolist() != [by_slot[slot] for slot in batch["slots"].tolist()]:
+            if payload.tolist() != [by_slot[slot] for slot in queue[number]]:
                 yield f"batch {number} that was drawn ahead is not what its slots have"
         given, writers = _given(state), found // SPREAD
         if not set(writers.tolist()) <= self._sizes.keys():
@@ -158,6 +161,8 @@ class Judge:
             yield f"{admitted} records were admitted; writers wrote {least} to {most}"
         if setting.in_order:
             yield from self._prefixes(found)
+            ahead = [by_slot[slot] for slots in queue for slot in slots]
+            yield from self._oldest_first(np.array(ahead, np.int64))
 
     def _accounts(self, place: int, numbers: Ints, given: Ints, whole: int) -> Iterator[str]:
         """Compare how often each record was delivered; those up to `whole` were written."""
@@ -181,6 +186,13 @@ class Judge:
             numbers = np.sort(found[found // SPREAD == place] % SPREAD)
             if len(numbers) and (np.diff(numbers) != 1).any():
                 yield f"records of writer {place} are missing between others: {numbers.tolist()}"
+
+    def _oldest_first(self, ahead: Ints) -> Iterator[str]:
+        """Under arrival order batches are drawn ahead as they were written."""
+        for place in self._sizes:
+            numbers = ahead[ahead // SPREAD == place] % SPREAD
+            if (np.diff(numbers) < 0).any():
+                yield f"records of writer {place} were drawn ahead as {numbers.tolist()}"
 
 
 class _Deliveries:

@@ -47,9 +47,8 @@ def identities(data: Any) -> tuple[Ints, list[str]]:
     owner, number = leaves["writer"], leaves["number"]
     body = _body(owner, number)
     whole = (leaves["body"] == body).all(1) & (leaves["sum"] == body.sum(1))
-    torn = [
-        f"record {n} of writer {w} is torn" for w, n in zip(owner[~whole], number[~whole], strict=True)
-    ]
+    pairs = zip(owner[~whole].tolist(), number[~whole].tolist(), strict=True)
+    torn = [f"record {mine} of writer {writer} is torn" for writer, mine in pairs]
     found: Ints = (owner * SPREAD + number).numpy().astype(np.int64)
     return found, torn
 

@@ -42,7 +42,7 @@ class Search:
     settings: Counter[str] = field(default_factory=Counter)
 
 
-def run_snapshots(
+def run_rounds(
     target: Target,
     *,
     count: int,

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from forebay_models.counterexample import Counterexample, Row
-from forebay_models.twins.life import Account, Life, Lived
+from forebay_models.twins.life import Account, Life, Lived, Mark
 from forebay_models.twins.places import live_in
 from forebay_models.twins.program import Program, Save, Step
 from forebay_models.twins.seen import difference
@@ -37,15 +37,17 @@ class Counts:
 
     exact: int = 0
     accounted: int = 0
+    queued: int = 0
     elsewhere: int = 0
     crossed: int = 0
     steps: int = 0
     ways: dict[str, int] = field(default_factory=dict)
 
-    def add(self, storage: str, save: Save, exact: bool, steps: int) -> None:
+    def add(self, storage: str, save: Save, mark: Mark, steps: int) -> None:
         """Count a twin, of an original with its records in `storage`."""
-        self.exact += exact
-        self.accounted += not exact
+        self.exact += mark.exact
+        self.accounted += not mark.exact
+        self.queued += mark.exact and mark.ahead > 0
         self.elsewhere += save.place != "here"
         self.crossed += save.storage != storage
         self.steps += steps
@@ -119,7 +121,7 @@ class Run:
                 self._account(twin, mark.account, lived)
             else:
                 self._compare(twin, original, lived)
-            self._counts.add(storage, save, mark.exact, len(lived.steps))
+            self._counts.add(storage, save, mark, len(lived.steps))
             if not mark.exact:
                 return  # the next one would be the twin of a buffer that was emptied
             saved, storage = lived.saved, save.storage

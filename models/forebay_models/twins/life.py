@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from forebay import BlockingReplayBuffer, Lease, ListStorage, SharedStorage, TensorStorage
@@ -43,9 +43,9 @@ class Account(NamedTuple):
         gone: those that were dropped.
     """
 
-    written: frozenset[int] = frozenset()
-    given: dict[int, int] = {}
-    gone: frozenset[int] = frozenset()
+    written: frozenset[int]
+    given: dict[int, int]
+    gone: frozenset[int]
 
 
 class Saved(NamedTuple):
@@ -68,12 +68,18 @@ class Mark(NamedTuple):
     Attributes:
         account: of its records.
         exact: whether a buffer that is restored from here is to go on exactly like this one.
+        ahead: how many batches were drawn ahead.
         appended: the transforms that were appended.
     """
 
     account: Account
     exact: bool
+    ahead: int
     appended: tuple[str, ...]
+
+
+START: Final = Mark(Account(frozenset(), {}, frozenset()), True, 0, ())
+"""Where an original is before its first step."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +103,7 @@ class Life:
     storage: StorageKind
     saved: Saved | None = None
     used: bool = False
-    mark: Mark = field(default=Mark(Account(), True, ()))
+    mark: Mark = START
     segments: tuple[tuple[int, tuple[Step, ...]], ...] = ()
     save: tuple[Way, int] | None = None
     drains: bool = False
@@ -188,7 +194,8 @@ class Being:
         """Return where this life is."""
         self._settle()
         account = Account(frozenset(self._written), dict(self._given), frozenset(self._gone))
-        return Mark(account, not self._leases and not self._failed(), tuple(self._appended))
+        exact = not self._leases and not self._failed()
+        return Mark(account, exact, self._buffer.stats().prefetched, tuple(self._appended))
 
     def save(self, way: Way, directory: str) -> Saved:
         """Save the buffer."""

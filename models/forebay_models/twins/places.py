@@ -7,7 +7,9 @@ with the process that has sent it.
 import faulthandler
 import multiprocessing
 import pickle
+from collections.abc import Mapping
 from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext, SpawnContext
 from typing import Final
 
 from forebay_models.twins.life import Life, Lived, live
@@ -19,6 +21,10 @@ START: Final = 120.0
 STUCK: Final = 90.0
 """Seconds after which a new process says on standard error where it is stuck, and ends."""
 
+_CONTEXTS: Final[Mapping[Place, SpawnContext | ForkServerContext]] = {
+    "forkserver": multiprocessing.get_context("forkserver"),
+    "spawn": multiprocessing.get_context("spawn"),
+}
 _PRELOAD: Final = ["forebay_models.twins.life"]
 
 
@@ -26,7 +32,7 @@ def live_in(place: Place, life: Life) -> Lived:
     """Live through a life in a place; an error there is raised here."""
     if place == "here":
         return live(life)
-    context = multiprocessing.get_context(place)
+    context = _CONTEXTS[place]
     if place == "forkserver":
         multiprocessing.set_forkserver_preload(_PRELOAD)
     here, there = context.Pipe()

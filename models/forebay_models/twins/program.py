@@ -14,7 +14,7 @@ from forebay_models.twins.schemas import APPENDED, SCHEMAS, TENSORS
 Way = Literal["state_dict", "dumps", "pickle"]
 Place = Literal["here", "forkserver", "spawn"]
 
-CAPACITY: Final = 8
+CAPACITY: Final = 12
 LONGEST: Final = 20
 """Steps of a segment at most."""
 
@@ -82,9 +82,22 @@ class Program(NamedTuple):
 
 SIZED: Final = ("extend", "sample", "at_least", "lease", "can_extend", "can_sample", "append")
 _KINDS: Final = (
-    *("extend", "extend", "extend", "batch", "batch", "batch", "sample", "at_least"),
-    *("lease", "lease", "commit", "release", "append", "empty", "look", "can_extend", "can_sample"),
+    *("extend", "extend", "extend", "extend", "batch", "batch", "batch", "batch", "batch"),
+    *(
+        "sample",
+        "at_least",
+        "lease",
+        "lease",
+        "commit",
+        "release",
+        "append",
+        "empty",
+        "look",
+        "can_extend",
+        "can_sample",
+    ),
 )
+_RICHEST: Final = "odd"
 _STORAGES: Final[dict[Target, tuple[StorageKind, ...]]] = {
     Target.LOCAL: ("tensor", "tensor", "list"),
     Target.SHARED: ("shared",),
@@ -100,7 +113,7 @@ def _recipe(target: Target) -> st.SearchStrategy[Recipe]:
         batch_size=st.integers(1, 3),
         capacity=st.integers(3, CAPACITY),
         storage=st.sampled_from(_STORAGES[target]),
-        schema=st.sampled_from(tuple(SCHEMAS)),
+        schema=st.sampled_from((*SCHEMAS, _RICHEST)),
         transform=st.sampled_from(("", "", "weighted", "picky", "counting")),
         seed=st.integers(0, 3),
     ).map(_possible)
@@ -115,7 +128,7 @@ def _possible(recipe: Recipe) -> Recipe:
     if recipe.storage != "list" and recipe.schema not in TENSORS:
         recipe = recipe._replace(schema="flat")
     if recipe.transform == "counting" and recipe.prefetch:
-        recipe = recipe._replace(transform="weighted")
+        recipe = recipe._replace(prefetch=0)
     return recipe
 
 

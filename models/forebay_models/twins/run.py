@@ -158,6 +158,7 @@ def run_programs(
         figures={
             "runs": search.done,
             "exact twins": counts.exact,
+            "with batches drawn ahead": counts.queued,
             "accounted twins": counts.accounted,
             "in new processes": counts.elsewhere,
             "in another storage": counts.crossed,

@@ -43,7 +43,9 @@ def _nested(number: torch.Tensor) -> TensorDict:
 
 
 def _tensorclass(number: torch.Tensor) -> Any:
-    return Moment(number=number, x=_x(number), done=number % 3 == 0, batch_size=number.shape)
+    leaves = {"number": number, "x": _x(number), "done": number % 3 == 0}
+    make: Any = Moment  # whose arguments only tensordict knows
+    return make(**leaves, batch_size=number.shape)
 
 
 def _odd(number: torch.Tensor) -> TensorDict:
