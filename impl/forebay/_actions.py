@@ -124,11 +124,12 @@ class Actions:
         """
         if call.kind is Kind.PLAIN and not call.taken:
             self.ledger.fail(call)
-            return
-        with self.section:
-            row = call.places[BATCH]
-            if self.has_batch(call) and self.ledger.batches.state(row) is HoldState.GATHERING:
-                self.ledger.fail(call)
+        else:
+            with self.section:
+                row = call.places[BATCH]
+                if self.has_batch(call) and self.ledger.batches.state(row) is HoldState.GATHERING:
+                    self.ledger.fail(call)
+        self.hand_on(self.ledger.cells[at.OBSERVERS] > 0)
 
     def refill(self, call: Call, depth: Callable[[], int]) -> bool:
         """Refill: a batch is drawn ahead, for a queue that has fewer than `depth`; or False."""
@@ -320,6 +321,8 @@ class Actions:
         if call.oldest != NONE:
             self.ledger.take(call)
             return
+        if not self.ledger.batches.has_room():  # a restored queue has come between
+            raise calls_limit(self.ledger)
         self._check_held(call)
         if call.kind is Kind.WRITE:
             self.ledger.admit(call)

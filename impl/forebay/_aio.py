@@ -28,6 +28,14 @@ async def run(core: Core, call: Call, work: Callable[[], T], finish: Callable[[]
         work: everything but the last action; it settles the call if it raises.
         finish: the last action, one critical section.
     """
+    core.awaiting[call.actor] = threading.get_ident()
+    try:
+        return await _run(core, call, work, finish)
+    finally:
+        core.awaiting.pop(call.actor, None)
+
+
+async def _run(core: Core, call: Call, work: Callable[[], T], finish: Callable[[], object]) -> T:
     loop = asyncio.get_running_loop()
     # Of a thread at its end and a coroutine that is dropped, the later one, which gets 1, settles.
     ends = itertools.count()

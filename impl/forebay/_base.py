@@ -52,6 +52,22 @@ class Sampling(NamedTuple):
     consume_after_n_samples: int
 
 
+PARTS: Final = frozenset(
+    {
+        "_batch_size",
+        "_core",
+        "_dim_extend",
+        "_prefetcher",
+        "_sampling",
+        "_sizes",
+        "_stall_warning",
+        "_storage",
+        "_transforms",
+    }
+)
+"""The attributes of a buffer; what a subclass has besides is its own, and goes where it goes."""
+
+
 class BufferBase(OneProcess):
     """A ledger, a storage, transforms, and the calls that look and steer."""
 

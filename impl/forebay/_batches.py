@@ -95,6 +95,10 @@ class Batches:
         """Return how many batches are being filled or held."""
         return int(self._cells[BATCHES])
 
+    def has_room(self) -> bool:
+        """Tell whether there is a row for one batch more."""
+        return bool(self._cells[FREE_BATCH] != NONE)
+
     def prepare(self, rows: int) -> None:
         """Make room for `rows` slots at the top of the pool."""
         if self._cells[POOL_TOP] + rows > len(self._slots):

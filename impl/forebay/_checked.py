@@ -63,6 +63,8 @@ def checked(state: object, target: Settings) -> Checked:
     else:
         _demand(not stamps.any(), "records.stamps", "no ages, since records are drawn at random")
     queue, payloads = _queue(state.get("prefetched"), target, slots)
+    if target.order == "fifo":
+        _one_record_an_age([(slots, stamps), *queue])
     pins = np.bincount(
         np.concatenate([slots[:0], *(held for held, _ in queue)]), minlength=capacity
     )
@@ -110,8 +112,7 @@ def _header(state: object) -> None:
     """Look at what says whether the rest can be understood at all."""
     if not isinstance(state, Mapping):
         refuse("the state", "a dict as state_dict returns it", type(state).__name__)
-    if state.get("format") != FORMAT:
-        refuse("format", repr(FORMAT), f"{state.get('format')!r}")
+    _text(state.get("format"), "format", FORMAT, repr(FORMAT))
     version = _number(state.get("version"), "version", MOST)
     if version != VERSION:
         newer = ", which a newer release of forebay has written" if version > VERSION else ""
@@ -121,8 +122,7 @@ def _header(state: object) -> None:
 def _settings(value: object, target: Settings) -> None:
     """Hold how the buffer of the state was made against the target."""
     made = _dict(value, "buffer", {"kind", *Settings._fields})
-    if made["kind"] != KIND:
-        refuse("buffer.kind", f"a {KIND} buffer", f"{made['kind']!r}")
+    _text(made["kind"], "buffer.kind", KIND, f"a {KIND} buffer")
     for name in ("capacity", "consume_after_n_samples", "order"):
         wanted = getattr(target, name)
         if type(made[name]) is not type(wanted) or made[name] != wanted:
@@ -194,6 +194,16 @@ def _queue(
     return queue, payloads
 
 
+def _one_record_an_age(known: list[tuple[Ints, Ints]]) -> None:
+    """Demand that no age is remembered of two slots: both may have it again one day."""
+    slots, ages = np.concatenate([np.stack(pair) for pair in known], axis=1)
+    by_age = np.argsort(ages)
+    slots, ages = slots[by_age], ages[by_age]
+    twice = (ages[1:] == ages[:-1]) & (slots[1:] != slots[:-1])
+    where = "prefetched.batches and records.stamps"
+    _demand(not twice.any(), where, "ages that are of one record each")
+
+
 def _dense(value: object, target: Settings, slots: Ints, sampleable: Ints, returned: Ints) -> Ints:
     """Return the places of the random sampler, which has all records that can be sampled."""
     parts = _dict(value, "sampler", set() if target.order == "fifo" else {"dense"})
@@ -243,6 +253,12 @@ def _list(value: object, where: str) -> list[object]:
     return value
 
 
+def _text(value: object, where: str, wanted: str, expected: str) -> None:
+    """Demand one text; what is compared with others may be no bool, as of an array."""
+    if type(value) is not str or value != wanted:
+        refuse(where, expected, f"{value!r:.40}")
+
+
 def _number(value: object, where: str, end: int) -> int:
     """Return an int from 0 up to, and without, an end."""
     if type(value) is not int:
@@ -253,15 +269,20 @@ def _number(value: object, where: str, end: int) -> int:
 
 
 def _numbers(value: object, where: str, end: int, length: int | None = None) -> Ints:
-    """Return a copy of a tensor of such ints, as many as there should be."""
-    if type(value) is not torch.Tensor or value.dtype is not torch.int64 or value.ndim != 1:
-        came = type(value).__name__
-        if isinstance(value, torch.Tensor):
-            came = f"{value.dtype} of shape {list(value.shape)}"
+    """Return a copy of a tensor of such ints, as many as there should be; else all different.
+
+    Nothing is copied before its length is known: a few bytes can say that they are a tensor of any.
+    """
+    if type(value) is not torch.Tensor or value.is_nested or value.layout is not torch.strided:
+        refuse(where, "an int64 tensor of one dimension", type(value).__name__)
+    if value.dtype is not torch.int64 or value.ndim != 1 or value.is_meta:
+        came = f"{value.dtype} of shape {list(value.shape)} on {value.device}"
         refuse(where, "an int64 tensor of one dimension", came)
     if length is not None and len(value) != length:
         refuse(where, f"{length} numbers", len(value))
-    numbers: Ints = value.detach().cpu().numpy().copy()
+    if length is None and len(value) > end:
+        refuse(where, f"at most {end} numbers", len(value))
+    numbers: Ints = value.detach().cpu().resolve_neg().numpy().copy()
     wrong = numbers[(numbers < 0) | (numbers >= end)]
     if len(wrong):
         refuse(where, f"0 to {end - 1}", int(wrong[0]))

@@ -12,7 +12,7 @@ from typing import Any, SupportsIndex, TypeVar
 
 import torch
 
-from forebay._base import BufferBase
+from forebay._base import PARTS, BufferBase
 from forebay._capture import Capture
 from forebay._checked import checked
 from forebay._checkpoint import read_checkpoint, write_checkpoint
@@ -72,7 +72,8 @@ class CheckpointBase(BufferBase):
         Raises:
             CheckpointError: the state does not fit, or the wait was too long; the buffer is
                 untouched.
-            RuntimeError: it is called inside another call of the buffer, as by a transform.
+            RuntimeError: it is called inside another call of the buffer, as by a transform, or in
+                an event loop that has to end an asynchronous one first.
         """
         self._take_over(state_dict, timeout, owned=False)
 
@@ -134,16 +135,21 @@ class CheckpointBase(BufferBase):
         # A tensor of some dtypes cannot be pickled by itself, but all can be saved.
         saved = io.BytesIO()
         torch.save(self.state_dict(), saved)
-        return _unpickled, (*parts, self._transforms, saved.getvalue())
+        # As with any object, attributes are kept and a constructor of a subclass is not called.
+        return _unpickled, (*parts, self._transforms, saved.getvalue()), self._more()
 
     def __deepcopy__(self, memo: dict[int, object]) -> "CheckpointBase":
         if self.shared:
-            raise TypeError(
-                f"a {type(self).__name__} over a {type(self._storage).__name__} cannot be copied; "
-                f"hand it to whoever is to use it, or make another one and load its state_dict"
-            )
-        transforms = copy.deepcopy(self._transforms, memo)
-        return _rebuilt(*self._parts(), transforms, self.state_dict())
+            return copy.copy(self)  # another handle, as whatever travels is
+        copied = memo[id(self)] = _made(*self._parts())
+        transforms, more = copy.deepcopy((self._transforms, self._more()), memo)
+        _fill(copied, transforms, self.state_dict())
+        vars(copied).update(more)
+        return copied
+
+    def _more(self) -> dict[str, object]:
+        """Return what a subclass, or whoever has the buffer, has put into it."""
+        return {name: value for name, value in vars(self).items() if name not in PARTS}
 
     def _parts(self) -> "tuple[type[CheckpointBase], type[Rebuilt], int, dict[str, Any]]":
         """Return what another buffer like this one is made of."""
@@ -254,20 +260,21 @@ def _unpickled(
     saved: bytes,
 ) -> CheckpointBase:
     """Return what a pickle holds, which runs code of whoever made it as all pickles do."""
-    state = torch.load(io.BytesIO(saved), weights_only=False)
-    return _rebuilt(kind, storage, capacity, options, transforms, state)
+    buffer = _made(kind, storage, capacity, options)
+    _fill(buffer, transforms, torch.load(io.BytesIO(saved), weights_only=False))
+    return buffer
 
 
-def _rebuilt(
-    kind: type[CheckpointBase],
-    storage: type[Rebuilt],
-    capacity: int,
-    options: dict[str, Any],
-    transforms: Transforms,
-    state: State,
+def _made(
+    kind: type[CheckpointBase], storage: type[Rebuilt], capacity: int, options: dict[str, Any]
 ) -> CheckpointBase:
-    """Return a new buffer of one process with a state that is nobody else's."""
-    buffer = kind(storage(capacity), **options)
+    """Return a new buffer of one process."""
+    buffer = kind.__new__(kind)
+    BufferBase.__init__(buffer, storage(capacity), **options)
+    return buffer
+
+
+def _fill(buffer: CheckpointBase, transforms: Transforms, state: State) -> None:
+    """Give a new buffer its transforms and a state that is nobody else's."""
     buffer._transforms.become(transforms)
     buffer._take_over(state, None, owned=True)
-    return buffer

@@ -23,7 +23,7 @@ from forebay_spec.kernel import Closing, Verdict
 from forebay._actions import Actions, inside_action
 from forebay._calls import TICKET, WATCHING, Call
 from forebay._describe import describe
-from forebay._layout import NONE
+from forebay._layout import NONE, STAGE
 from forebay._ledger import Ledger
 from forebay._monitor import Monitor
 from forebay._outcomes import wanted
@@ -63,6 +63,7 @@ class Core(Actions):
         forked: this is a forked child's copy, whose calls are refused.
         gathering: the threads, after the life of their process, that gather a batch ahead now and
             must not call the buffer.
+        awaiting: the threads whose event loops have to end a call, by the call's actor.
     """
 
     forked = False
@@ -78,6 +79,7 @@ class Core(Actions):
         self._stall_warning = stall_warning
         self._left: deque[Callable[[Core], object]] = deque()
         self.gathering: set[tuple[int, int]] = set()
+        self.awaiting: dict[int, int] = {}
         self._task_actors = itertools.count(-1, -1)
 
     def fill(self, call: Call, copy: Callable[[Ints], None]) -> None:
@@ -210,6 +212,13 @@ class Core(Actions):
         else:
             super().close(mode, failure)
 
+    def stop(self, call: Call) -> None:
+        """Cancel one call, in a finaliser too, which leaves it to the next call."""
+        if inside_action():
+            self.leave_to_others(lambda core: Actions.stop(core, call))
+        else:
+            super().stop(call)
+
     def look(self, take: Callable[[], T]) -> T:
         """Return what `take` reads of the ledger: in the section, unless this thread is in it.
 
@@ -315,7 +324,16 @@ class Core(Actions):
         return verdict
 
     def _sleep(self, call: Call, seen: int) -> None:
-        """Sleep until something has changed or is due, and report a call that waits too long."""
+        """Sleep until something has changed or is due, and report a call that waits too long.
+
+        Raises:
+            RuntimeError: it would wait for a capture or a restore that it is called by.
+        """
+        if self.ledger.cells[STAGE] and self.look(lambda: self.rules.waits_for_itself(call)):
+            raise RuntimeError(
+                "a buffer that is being saved or restored was called by what that calls, such as "
+                "the state_dict or load_state_dict of a transform: each would wait for the other"
+            )
         self.monitor.wait(seen, self._until(call))
         stall = self._stall_time(call)
         if stall is not None and self.monitor.clock() >= stall:

@@ -123,8 +123,13 @@ class Crossing:
             monitor.wait(seen, deadline)
 
     def _attempt(self, step: Callable[[], bool]) -> bool:
-        """Take a step if it can be taken; else the call counts as an observer from now on."""
-        peers = self._core.peers
+        """Take a step if it can be taken; else the call counts as an observer from now on.
+
+        It counts before it looks: a Ready that it does not see needs no section, and has to see it.
+        """
+        peers, watch = self._core.peers, self._ledger.attendance.watch
+        watch(self._call, 1)
         done = step() or (peers.due() and peers.recover() and step())
-        self._ledger.attendance.watch(self._call, 0 if done else 1)
+        if done:
+            watch(self._call, 0)
         return done

@@ -114,7 +114,8 @@ class Encoder:
         if isinstance(value, dict) and kind in (dict, OrderedDict):
             return self._dict(value, place)
         if isinstance(value, torch.Tensor) and kind in (torch.Tensor, torch.nn.Parameter):
-            if value.layout is torch.strided and not value.is_nested and can_store(value.dtype):
+            there = value.layout is torch.strided and not value.is_nested and not value.is_meta
+            if there and can_store(value.dtype):
                 return self._tensor(value, place)
         elif isinstance(value, np.ndarray | np.generic):
             if kind is np.ndarray or isinstance(value, np.generic):

@@ -25,7 +25,16 @@ def copy_of(value: object) -> object:
         return [copy_of(item) for item in value]
     if type(value) is tuple:
         return tuple(copy_of(item) for item in value)
-    return copy.deepcopy(value)
+    if isinstance(value, tuple) and hasattr(value, "_make"):  # a named one
+        return type(value)._make(map(copy_of, value))
+    try:
+        return copy.deepcopy(value)
+    except Exception as error:
+        raise TypeError(
+            f"a {type(value).__name__} cannot be copied, so a buffer can be neither saved nor "
+            f"restored while it is in the state of a transform or in a batch that was drawn ahead: "
+            f"{error}"
+        ) from error
 
 
 def _copy_of_collection(value: TensorDictBase) -> TensorDictBase:

@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Final
 from forebay_spec.kernel import Closing
 
 from forebay._batches import HoldState
-from forebay._calls import NUMBER, Call
+from forebay._calls import BATCH, NUMBER, Call
 from forebay._core import SETTLING, Core
 from forebay._layout import NEXT_BATCH, NONE
 from forebay._pool import Executor, GatherPool
@@ -160,10 +160,12 @@ class Prefetcher:
                 del trace
             finally:
                 core.gathering.discard(me)
-            try:
-                core.settle_ahead(call, failed=payload.error is not None)
-            except BaseException as error:
-                payload.error = error
+            for _ in range(SETTLING):
+                try:
+                    core.settle_ahead(call, failed=payload.error is not None)
+                    break
+                except BaseException as error:
+                    payload.error = error
         finally:
             payload.done = True
             if self._waiting:
@@ -269,10 +271,18 @@ class Prefetcher:
         for payload in list(self._payloads):
             if self._is_gone(payload):
                 self._drop(payload)
+            elif payload.done:
+                self._note(payload)
             elif payload.claims.get(_CLAIM) == self._me():  # an exception has ended that
                 self.gather(payload)
             elif not payload.submitted and self._is_drawn(payload):
                 self._submit(payload)
+
+    def _note(self, payload: Payload) -> None:
+        """Let the ledger know of a batch that is gathered, unless it does."""
+        batches, call = self._core.ledger.batches, payload.call
+        if batches.state(call.places[BATCH]) is HoldState.GATHERING:
+            self._core.settle_ahead(call, failed=payload.error is not None)
 
     def _tend_at_last(self) -> None:
         """Tend though interrupts may go on; the first one is on its way to the caller."""

@@ -11,6 +11,8 @@ cause.
 Leases of before are void, and batches that others had drawn ahead are gone. Who waits, waits on.
 """
 
+from threading import get_ident
+
 from forebay_spec.kernel import Closing
 
 from forebay import _layout as at
@@ -65,6 +67,7 @@ class Restore(Crossing):
         Raises:
             CheckpointError: it took too long, the limits are too small, or a transform does not
                 take its state.
+            RuntimeError: it blocks the event loop that it waits for.
         """
         monitor = self._core.monitor
         deadline = None if timeout is None else monitor.clock() + timeout
@@ -124,8 +127,18 @@ class Restore(Crossing):
             leased = kind is Kind.LEASE and state is HoldState.READY
             ahead = kind is Kind.PREFETCHED and state is not HoldState.GATHERING
             if not leased and not ahead:
+                self._demand_loop(batches.view(row).owner)
                 return False
         return True
+
+    def _demand_loop(self, owner: int) -> None:
+        """Raise if a batch can only be ended by the event loop that this restore keeps waiting."""
+        if self._core.awaiting.get(owner) == get_ident():
+            raise RuntimeError(
+                "an asynchronous call of this event loop is in the middle of the buffer, and a "
+                "restore that blocks the loop would wait for it for ever; await the call first, or "
+                "restore in another thread, as by asyncio.to_thread"
+            )
 
     def _load_transforms(self) -> None:
         try:

@@ -117,6 +117,11 @@ class Rules:
         process = participant_of(call.actor)
         return held_off(self._ledger.layout, process, reads=call.kind is not Kind.WRITE)
 
+    def waits_for_itself(self, call: Call) -> bool:
+        """Tell whether it is a capture or a restore of its own actor that holds a call off."""
+        mine: bool = self._ledger.cells[at.BOUNDARY_ACTOR] == call.actor
+        return mine and self.is_held_off(call)
+
     def is_expired(self, call: Call) -> bool:
         """Tell whether a call's deadline has passed."""
         return call.deadline is not None and self._clock() >= call.deadline

@@ -170,6 +170,8 @@ def saved_rows(data: object, length: int, schema: Schema | None) -> TensorRows:
     if wrong:
         raise RecordMismatch("\n  ".join(wrong))
     schema = schema or own
+    if not schema.leaves:
+        raise RecordMismatch("expected at least one leaf, got none")
     if not length:
         return TensorRows(0, schema, new_columns(schema, 0))
     return rows_of(form, schema, cast=False)

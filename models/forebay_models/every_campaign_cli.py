@@ -20,9 +20,9 @@ from forebay_models.verdicts import report
 BudgetOption = Annotated[str, typer.Option(help="How long the random walks search.")]
 SeedOption = Annotated[int, typer.Option(min=0, help="Of the campaigns' random choices.")]
 
-FEW_RUNS: Final = 100
-FEW_SNAPSHOTS: Final = 600
-"""As many of either as the quick tier takes, in less than 20 seconds; the full one takes all."""
+FEW_RUNS: Final = 40
+FEW_SNAPSHOTS: Final = 300
+"""As many of either as the quick tier takes, in some ten seconds; the full one takes all."""
 
 
 def everything(

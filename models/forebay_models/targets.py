@@ -14,6 +14,8 @@ from forebay_spec.properties import WITNESSES
 
 StorageKind = Literal["tensor", "list", "shared"]
 _DEATHS: Final = frozenset({"Kill", "Recover"})
+_OF_ONE_PROCESS_ONLY: Final = frozenset({"HeldOffByCapture"})
+"""The witnesses that need two actors of one process."""
 
 
 class Target(StrEnum):
@@ -52,7 +54,9 @@ def _witnesses(graphs: Mapping[str, Bounds]) -> tuple[str, ...]:
     """Return the witnesses that can be shown where nobody can be killed, or somebody can."""
     mortal = any("Kill" in bounds.features for bounds in graphs.values())
     return tuple(
-        name for name, row in WITNESSES.items() if mortal or not _DEATHS & set(row.actions)
+        name
+        for name, row in WITNESSES.items()
+        if (name not in _OF_ONE_PROCESS_ONLY if mortal else not _DEATHS & set(row.actions))
     )
 
 

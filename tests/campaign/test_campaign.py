@@ -7,6 +7,7 @@ from forebay_models.adapters.adapter import USUAL, Adapter, Observation
 from forebay_models.adapters.local import LocalAdapter
 from forebay_models.campaign.driver import Exercise
 from forebay_models.campaign.machine import machine_for
+from forebay_models.campaign.report import RARE
 from forebay_models.campaign.run import STEPS, run
 from forebay_models.campaign.session import Session
 from forebay_models.campaign.settings import Setting, bounds_of
@@ -38,7 +39,7 @@ def test_the_library_passes_and_everything_is_exercised() -> None:
     assert session.failure is None
     assert session.exercise.examples == WITHIN
     assert set(session.exercise.actions) == set(LOCAL.actions)
-    assert set(session.exercise.witnesses) == set(LOCAL.witnesses)
+    assert set(LOCAL.witnesses) >= set(session.exercise.witnesses) >= set(LOCAL.witnesses) - RARE
     assert 1000 < len(session.exercise.edges.edges) < session.exercise.steps
 
 

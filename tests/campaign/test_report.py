@@ -1,19 +1,22 @@
 """A failure is a table that says who did what, what was expected and what was seen."""
 
+import pytest
 from forebay_models.adapters.local import LocalAdapter
 from forebay_models.campaign.driver import Divergence, Exercise
 from forebay_models.campaign.replay import Move, shortened, walk
-from forebay_models.campaign.report import exercise_table, outcome_of
+from forebay_models.campaign.report import RARE, exercise_table, outcome_of
 from forebay_models.campaign.session import Session
 from forebay_models.campaign.settings import Setting
 from forebay_models.campaign.shown import counterexample_of
+from forebay_models.explore.graph import explore
 from forebay_models.mutants.local import LOCAL_MUTANTS
 from forebay_models.outcome import Verdict
 from forebay_models.runs.walk import WalkRun
 from forebay_models.targets import LOCAL
 from forebay_models.tokens import Token, read_token
-from forebay_spec.actions import Label
-from forebay_spec.bounds import Bounds, Request
+from forebay_spec.actions import Label, Machine
+from forebay_spec.bounds import QUICK, Bounds, Request
+from forebay_spec.properties import WITNESSES
 
 BOUNDS = Bounds(
     name="small",
@@ -23,6 +26,13 @@ BOUNDS = Bounds(
     write_sizes=(1,),
     requests=(Request("plain", 1, 1),),
 )
+SHOWN_IN = {
+    "KilledWhileLeasing": "crash",
+    "LeaseMadeVoid": "restores",
+    "RestoredWithQueue": "lost",
+    "TakenByWaiting": "lost",
+    "TakenFailed": "prefetch",
+}
 SETTING = Setting(BOUNDS, "tensor", 0)
 
 GOLDEN = """\
@@ -158,8 +168,8 @@ def test_everything_exercised_and_nothing_found_holds() -> None:
     assert outcome.figures == {
         "examples": 3,
         "steps": 70,
-        "actions": "16 of 16",
-        "witnesses": "12 of 12",
+        "actions": "25 of 25",
+        "witnesses": "29 of 29",
         "edges": 0,
     }
 
@@ -191,3 +201,16 @@ def test_the_table_says_how_often_and_names_what_never_happened() -> None:
     assert ("action", "Empty", "1,234") in rows
     assert ("witness", "ShortByLeast", "never") in rows
     assert ("", "an exception ends the wait", "never") in rows
+
+
+@pytest.mark.parametrize("name", sorted(RARE))
+def test_a_rare_witness_is_not_demanded_of_walks_and_is_in_a_graph(name: str) -> None:
+    exercise = complete()
+    del exercise.witnesses[name]
+    assert outcome_of(session_with(exercise), repeat="", steps=40).verdict is Verdict.HOLDS
+    graph = explore(Machine(QUICK[SHOWN_IN[name]]))
+    witness = WITNESSES[name].predicate
+    assert any(
+        witness(graph.bounds, graph.states[source], label, graph.states[target])
+        for source, label, target in graph.edges
+    )

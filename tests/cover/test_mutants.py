@@ -1,5 +1,6 @@
 """Every fault that is planted in the library is found on the way through one of the graphs."""
 
+import gc
 from collections.abc import Mapping
 from functools import lru_cache
 
@@ -29,6 +30,28 @@ GRAPHS: Mapping[str, str] = {
     "expired_write_left_in_queue": "cancel",
     "mutual_wait_unnoticed": "writers",
     "own_lease_unnoticed": "leases",
+    "capture_before_quiet": "captures",
+    "copied_slot_freed_at_once": "captures",
+    "copied_spent_slot_lost": "captures",
+    "counters_not_restored": "restores",
+    "crossing_wakes_nobody": "captures",
+    "failed_batch_swallowed": "prefetch",
+    "filling_captured_as_live": "captures",
+    "gathered_ahead_wakes_nobody": "prefetch",
+    "held_off_while_copied": "captures",
+    "admitted_while_restoring": "restores",
+    "lease_not_void": "restores",
+    "queue_not_captured": "captures",
+    "queue_reversed": "copies",
+    "queue_stands_behind_head": "threads",
+    "recall_missing": "copies",
+    "recalled_oldest": "copies",
+    "refill_past_waiting_reader": "prefetch",
+    "refill_while_restoring": "captures",
+    "restore_before_quiet": "restores",
+    "restored_without_validation": "restores",
+    "stale_batch_taken": "prefetch",
+    "taken_not_oldest": "copies",
     "records_lost_when_transform_raises": "readers",
     "returned_at_tail": "readers",
     "waiter_count_not_decreased_on_exception": "cancel",
@@ -39,6 +62,9 @@ ONLY_BY_THE_SCHEDULER = frozenset({"checked_outside_lock"})
 """Found in tests/scheduling/test_mutants.py. These are wrong only when another thread comes between
 two instructions of one step; here a thread runs from one labelled point to the next undisturbed."""
 
+ONLY_BY_WALKS = frozenset({"generator_rewound"})
+"""Found in tests/campaign/test_campaign.py: no graph draws at random and restores."""
+
 SHOWN_BY_THE_SCHEDULER = frozenset({"sequence_read_after_check"})
 """Here the thread sleeps in earnest, and each replay would take as long as the patience for it."""
 
@@ -48,14 +74,17 @@ WITHIN = 10_000
 
 @lru_cache
 def graph_called(name: str) -> Graph:
-    return explore(Machine(QUICK[name]))
+    graph = explore(Machine(QUICK[name]))
+    # Else a collection of garbage that looks through it all may take as long as the patience.
+    gc.freeze()
+    return graph
 
 
 def first_failure(name: str) -> Divergence | None:
     """Return the first failure on the way through a graph."""
     graph, exercise = graph_called(name), Exercise()
     with Hands() as hands, quiet_library():
-        share = Share(graph, hands, exercise, patience=1.0)
+        share = Share(graph, hands, exercise, patience=3.0)
         for number, path in enumerate(paths(graph)):
             failure = share.walk(number, path, lambda: True)
             if failure is not None or exercise.steps > WITHIN:
@@ -64,7 +93,7 @@ def first_failure(name: str) -> Divergence | None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(set(LOCAL_MUTANTS) - ONLY_BY_THE_SCHEDULER))
+@pytest.mark.parametrize("name", sorted(set(LOCAL_MUTANTS) - ONLY_BY_THE_SCHEDULER - ONLY_BY_WALKS))
 def test_a_planted_fault_is_found_and_its_token_shows_it_each_time(name: str) -> None:
     with LOCAL_MUTANTS[name].plant():
         failure = first_failure(GRAPHS.get(name, USUAL))

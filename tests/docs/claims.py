@@ -16,13 +16,14 @@ error cannot pass as prose.
 import ast
 import importlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from forebay_models.mutants.files import FILE_MUTANTS
 from forebay_models.mutants.local import LOCAL_MUTANTS
+from forebay_models.mutants.resumes import RESUME_MUTANTS, SNAPSHOT_MUTANTS
 from forebay_models.mutants.shared import SHARED_MUTANTS
 from forebay_models.mutants.spec import SPEC_MUTANTS
 from forebay_spec.properties import INVARIANTS, LIVENESS, STEPS, WITNESSES
@@ -30,7 +31,27 @@ from forebay_spec.properties import INVARIANTS, LIVENESS, STEPS, WITNESSES
 ROOT = Path(__file__).parents[2]
 OPEN = re.compile(r"^open \((?P<reason>[a-z][^()]+)\)$")
 CHECKS = ("kernel", "tlc", "explore", "agree", "trace", "history", "all")
-CAMPAIGNS = ("stateful", "cover", "schedule", "linear", "faults", "mutants", "all")
+CAMPAIGNS = (
+    "stateful",
+    "cover",
+    "schedule",
+    "linear",
+    "faults",
+    "twins",
+    "snapshots",
+    "mutants",
+    "all",
+)
+
+
+PLANTED: tuple[Container[str], ...] = (
+    LOCAL_MUTANTS,
+    SHARED_MUTANTS,
+    SPEC_MUTANTS,
+    FILE_MUTANTS,
+    RESUME_MUTANTS,
+    SNAPSHOT_MUTANTS,
+)
 
 
 class Row(NamedTuple):
@@ -97,7 +118,7 @@ def importable(dotted: str) -> bool:
 def _is_command(item: str) -> bool:
     words = item.split()
     if words[0] == "mutant":
-        return words[1] in {*LOCAL_MUTANTS, *SHARED_MUTANTS, *SPEC_MUTANTS, *FILE_MUTANTS}
+        return any(words[1] in planted for planted in PLANTED)
     if words[:2] == ["forebay", "check"]:
         return len(words) > 2 and words[2] in CHECKS
     if words[:2] == ["forebay", "campaign"]:

@@ -102,8 +102,10 @@ def test_a_transform_that_cannot_be_pickled_says_so() -> None:
 
 def test_a_shared_buffer_is_a_handle_and_not_a_copy() -> None:
     buffer = BlockingReplayBuffer(SharedStorage(4, example={"x": torch.zeros(())}))
-    with pytest.raises(TypeError, match="cannot be copied"):
-        copy.deepcopy(buffer)
+    other = copy.deepcopy(buffer)
+    buffer.extend({"x": torch.tensor([1.0])})
+    assert other.sample(1)["x"].tolist() == [1.0]
+    assert len(buffer) == 0
 
 
 def descriptors() -> int:

@@ -51,6 +51,7 @@ def look_at_queue(hands: Hands) -> tuple[int, int, int]:
 
 def keep_by_hand(hands: Hands) -> None:
     """Have batches gathered when the test says so, which this test never does."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started this may ignore it
     prefetcher_of(hands.buffer).use(ByHand())
 
 

@@ -31,7 +31,8 @@ MANNERS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The ways in which a step can happen that the specification does not tell apart; the first is the
 default. An action that is not listed happens in the usual way. Besides, `drawing` steers a draw.
-A Reject is usually by the deadline; where that cannot be, since it could load, an exception ends it."""
+A Reject is usually by the deadline; where that cannot be, since it could load, an exception ends
+it."""
 
 DRAWS: Final = ("Ask", "Draw", "Refill")
 """The actions that may draw."""
@@ -40,7 +41,7 @@ _DRAWN: Final = "draws the slots "
 
 
 def drawing(slots: Iterable[int]) -> str:
-    """Return the manner of an Ask, a Draw or a Refill at random that takes these slots, in this order.
+    """Return the manner of an Ask, Draw or Refill at random that takes these slots, in this order.
 
     The adapter looks for a seed with which the library takes them by itself. Where the step cannot
     draw them, they are left to chance.

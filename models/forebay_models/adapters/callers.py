@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final, cast
 
+import forebay._layout as at
 import torch
 from forebay import CancelToken, Lease
 from forebay_spec.bounds import Bounds
@@ -82,7 +83,12 @@ class Callers(DrivenBuffer):
             return buffer.extend(batch, timeout=self._seconds, cancel_event=self._token_of(name))
 
         stop = self._crew.start(name, call, _WRITER | self._doze(manner, name))
-        return Found(self._verdict(name, stop, "admitted"))
+        return self._decided(self._verdict(name, stop, "admitted"))
+
+    def _decided(self, verdict: Verdict) -> Found:
+        """Return what a call got; one that waits looks whether it does so for its own capture."""
+        looks = verdict is Verdict.WAIT and self._core.ledger.cells[at.STAGE]
+        return Found(verdict, sections=2 if looks else 1)
 
     def _admit(self, manner: str, name: str) -> Found:
         return Found(self._verdict(name, self._look_again(name), "admitted"))
@@ -125,7 +131,7 @@ class Callers(DrivenBuffer):
         verdict = self._verdict(name, stop, "drawn")
         if verdict is Verdict.SERVE:
             self._holds.append(Held(name, self._asking[name]))
-        return Found(verdict)
+        return self._decided(verdict)
 
     def _ready(self, manner: str, h: int) -> Found:
         held = self._holds[h]

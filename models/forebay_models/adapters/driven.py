@@ -263,9 +263,9 @@ class DrivenBuffer:
             return read(slots)
 
         if "Capture" in self._bounds.features:
-            storage.begin_copy = begin_step_by_step  # type: ignore[method-assign]
+            storage.begin_copy = begin_step_by_step  # type: ignore[method-assign]  # this one object
         if self._bounds.prefetch:
-            storage.read = read_unless_ill  # type: ignore[method-assign]
+            storage.read = read_unless_ill  # type: ignore[method-assign]  # this one object
         return storage
 
     def _transform(self, batch: object) -> object:

@@ -3,8 +3,9 @@
 After each step the buffer's state has to be one that the specification allows, at the end of the
 step and at the end of each critical section on the way: before the step's one change everything is
 as before, after it everything is as it will be. So a step that takes two critical sections is
-noticed even where its end is right; a few steps look before they change something, or afterwards. Besides the state these have to agree: what the call got, which
-records it wrote or got, the counters, who was woken, and the named properties.
+noticed even where its end is right; a few steps look before they change something, or afterwards.
+Besides the state these have to agree: what the call got, which records it wrote or got, the
+counters, who was woken, and the named properties.
 
 The driver knows neither hypothesis nor the library, so that it can also walk a given path, and
 drive other targets.

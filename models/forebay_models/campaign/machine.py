@@ -35,13 +35,19 @@ _WEIGHTS: Final[Mapping[str, int]] = {
     "Expire": 1,
     "SetCancel": 2,
     "Close": 1,
-    "Empty": 1,
-    "Kill": 1,
+    "Empty": 2,
+    "Kill": 2,
 }
 """How many rules the actions have that disturb the others; all others have `_USUAL`."""
 
-_RARE: Final[Mapping[str, int]] = {**_WEIGHTS, "CaptureAsk": 3, "RestoreAsk": 6, "Reject": 1}
-"""The same and those that no run goes without."""
+_COUNTS: Final[Mapping[str, int]] = {
+    **_WEIGHTS,
+    "CaptureAsk": 3,
+    "RestoreAsk": 6,
+    "Reject": 2,
+    "Refill": 6,
+}
+"""The same, and others that have not the usual number of rules."""
 
 _STOP: Final = "Close(stopped)"
 _LONGEST_CALM: Final = 15
@@ -100,11 +106,14 @@ class Walk(RuleBasedStateMachine):
 
     def _is_worth(self, action: str, state: State) -> bool:
         """Tell whether a capture or a restore is worth its while, since it holds others off."""
-        if action == "RestoreAsk":
-            saved = state.saved
-            leased = any(map(is_ready_lease, state.holds))
-            return saved is not None and (not self._choosy or leased or bool(saved.queue))
-        return not self._choosy or any(hold.kind == "prefetched" for hold in state.holds)
+        ahead = any(hold.kind == "prefetched" for hold in state.holds)
+        if action == "CaptureAsk":
+            return ahead or not self._choosy
+        if state.saved is None:
+            # It can only be rejected, and then who was held off may take.
+            return ahead
+        leased = any(map(is_ready_lease, state.holds))
+        return ahead or leased or bool(state.saved.queue) or not self._choosy
 
     def take(self, label: Label, manner: str) -> None:
         """Take a step, and keep the failure that it may show."""
@@ -157,11 +166,11 @@ def machine_for(session: Session, actions: Iterable[str] = ()) -> type[Walk]:
     """Return the machine of a session, with rules for each action, or for some."""
     actions = actions or session.scope.actions
     # Hypothesis orders rules by name, and tries the first one more often than others.
-    ordered = sorted(actions, key=lambda action: (action in _RARE, action in ("Arrive", "Ask")))
+    ordered = sorted(actions, key=lambda action: (action in _WEIGHTS, action in ("Arrive", "Ask")))
     rules = {
         f"{rank:02}_{action}_{number}": _rule_for(action)
         for rank, action in enumerate(ordered)
-        for number in range(_RARE.get(action, _USUAL))
+        for number in range(_COUNTS.get(action, _USUAL))
     }
     begin = initialize(
         setting=settings_of(session.scope),

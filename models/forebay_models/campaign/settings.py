@@ -106,9 +106,11 @@ _WIDE: Final = (
 
 def bounds_of(scope: Scope) -> tuple[Bounds, ...]:
     """Return the bounds that a campaign on a target draws from."""
-    # "liveness" is "writers" with less in it.
-    narrow = (bounds for name, bounds in scope.graphs.items() if name != "liveness")
-    return (*narrow, *(_within(bounds, scope) for bounds in _WIDE))
+    # "liveness" is "writers" with less in it, and "heals" is "crash".
+    narrow = [bounds for name, bounds in scope.graphs.items() if name not in ("liveness", "heals")]
+    every = [*narrow, *(_within(bounds, scope) for bounds in _WIDE)]
+    # There is most to see where batches are drawn ahead.
+    return (*every, *(bounds for bounds in every if bounds.prefetch))
 
 
 def _within(bounds: Bounds, scope: Scope) -> Bounds:

@@ -171,6 +171,8 @@ class Round:
         give_up = time.monotonic() + (BETWEEN if snapshots else PATIENCE)
         last = snapshots[-1].after if snapshots else tuple(self._board)
         while tuple(self._board) == last and time.monotonic() < give_up:
+            if self._board[STOP]:
+                return
             time.sleep(0.0001)
 
     def _await_all(self) -> None:

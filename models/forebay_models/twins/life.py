@@ -311,7 +311,7 @@ class Being:
                 return "can", buffer.can_sample(min(size, buffer.capacity))
             case "look":
                 return "looked", [len(buffer), buffer.write_count]
-        raise ValueError(f"no step is called {step.kind}")
+        raise LookupError(f"no step is called {step.kind}")
 
     def _sample(self, size: int | None, least: int | None) -> tuple[str, object]:
         batch, info = self._buffer.sample(size, True, at_least=least, timeout=0)

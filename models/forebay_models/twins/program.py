@@ -82,20 +82,14 @@ class Program(NamedTuple):
 
 SIZED: Final = ("extend", "sample", "at_least", "lease", "can_extend", "can_sample", "append")
 _KINDS: Final = (
-    *("extend", "extend", "extend", "extend", "batch", "batch", "batch", "batch", "batch"),
-    *(
-        "sample",
-        "at_least",
-        "lease",
-        "lease",
-        "commit",
-        "release",
-        "append",
-        "empty",
-        "look",
-        "can_extend",
-        "can_sample",
-    ),
+    *("extend", "batch", "extend", "batch", "extend", "batch", "extend", "batch", "extend"),
+    *("batch", "sample", "at_least", "sample", "at_least", "can_extend", "can_sample", "look"),
+    *("lease", "commit", "lease", "release", "lease", "append", "empty"),
+)
+_BEGINNINGS: Final = (
+    (),
+    (Step("extend", 3), Step("extend", 4), Step("batch", 1)),
+    (Step("extend", 2), Step("extend", 3), Step("extend", 4), Step("extend", 5), Step("batch", 1)),
 )
 _RICHEST: Final = "odd"
 _STORAGES: Final[dict[Target, tuple[StorageKind, ...]]] = {
@@ -154,9 +148,10 @@ def programs(target: Target, places: tuple[Place, ...]) -> st.SearchStrategy[Pro
     Only the last segment may close the buffer: how far it is closed is no part of what is saved.
     """
     middle, last = _steps(_KINDS), _steps((*_KINDS, "close"))
+    first = st.builds(lambda *parts: sum(parts, ()), st.sampled_from(_BEGINNINGS), middle)
     save = _save(places)
-    one = st.tuples(_recipe(target), st.tuples(middle, last), st.tuples(save))
-    two = st.tuples(_recipe(target), st.tuples(middle, middle, last), st.tuples(save, save))
+    one = st.tuples(_recipe(target), st.tuples(first, last), st.tuples(save))
+    two = st.tuples(_recipe(target), st.tuples(first, middle, last), st.tuples(save, save))
     return st.one_of(one, two).map(lambda parts: _fitting(Program(*parts)))
 
 
