@@ -8,6 +8,7 @@ stores, so they need no section.
 
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from types import FrameType
 from typing import Final, TypeVar
 
@@ -119,16 +120,14 @@ class Actions:
     def fail_hold(self, call: Call) -> None:
         """Fail: the batch could not be gathered or transformed, or its call was interrupted.
 
-        A lease that is ready is returned as it is; a restore of another process may make it void
-        meanwhile, and a thread of the pool may still gather a batch that was drawn ahead.
+        A lease that is ready is returned as it is. What gathers is nobody else's to change, unless
+        a thread of the pool gathers it, so that only then a section is needed. The number is looked
+        at last: while it is still the call's, so was the state.
         """
-        if call.kind is Kind.PLAIN and not call.taken:
-            self.ledger.fail(call)
-        else:
-            with self.section:
-                row = call.places[BATCH]
-                if self.has_batch(call) and self.ledger.batches.state(row) is HoldState.GATHERING:
-                    self.ledger.fail(call)
+        batches = self.ledger.batches
+        with self.section if call.taken else nullcontext():
+            if batches.state(call.places[BATCH]) is HoldState.GATHERING and self.has_batch(call):
+                self.ledger.fail(call)
         self.hand_on(self.ledger.cells[at.OBSERVERS] > 0)
 
     def refill(self, call: Call, depth: Callable[[], int]) -> bool:

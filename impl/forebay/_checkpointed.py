@@ -45,7 +45,8 @@ class CheckpointBase(BufferBase):
 
         Returns:
             A nested dict of ints, strings, lists and tensors, and of the objects that a
-            `ListStorage` or a transform puts there; `load_state_dict` takes it.
+            `ListStorage` or a transform puts there; `load_state_dict` takes it. What a
+            `ListStorage` does not copy on a read is not copied here either.
 
         Raises:
             RuntimeError: it is called inside another call of the buffer, as by a transform.

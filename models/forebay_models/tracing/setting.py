@@ -71,6 +71,10 @@ class Setting:
         return "; ".join(parts)
 
 
+_UNTOLD: Final = frozenset({"Flush", "Capture", "Restore"})
+"""What no trace tells of: a buffer that has one can do none of this."""
+
+
 def setting_of(trace: TraceFile, unobserved: Sequence[Unobserved] = ()) -> Setting:
     """Return the constants of a trace.
 
@@ -91,7 +95,7 @@ def setting_of(trace: TraceFile, unobserved: Sequence[Unobserved] = ()) -> Setti
         readers=tuple(actors),
         write_sizes=tuple(sorted(size for size in write_sizes if isinstance(size, int))),
         requests=(),
-        features=LOCAL.features,
+        features=LOCAL.features - _UNTOLD,
         closings=(Closing.DRAINING, Closing.STOPPED),
     )
     return Setting(trace, tuple(unobserved), bounds, _tokens(trace))
