@@ -111,6 +111,7 @@ def test_what_raises_in_a_new_process_is_raised_here(tmp_path: Path) -> None:
     assert raised.value.__notes__ == ["raised in a new process"]
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of leases left
 def test_the_campaign_finds_a_fault_and_shrinks_it() -> None:
     outcome = run_programs(
         Target.LOCAL, runs=200, seconds=None, seed_number=0, fault="counters_lost"
@@ -124,6 +125,7 @@ def test_the_campaign_finds_a_fault_and_shrinks_it() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of leases left
 @pytest.mark.parametrize("name", RESUME_MUTANTS)
 def test_the_campaign_finds_every_fault(name: str) -> None:
     outcome = run_programs(Target.LOCAL, runs=500, seconds=None, seed_number=0, fault=name)
