@@ -117,7 +117,7 @@ def test_the_facts_of_a_graph_are_those_of_its_model() -> None:
 @pytest.mark.slow
 def test_every_manner_of_every_action_has_its_turn(hands: Hands) -> None:
     met: set[tuple[str, str]] = set()
-    for name in ("writers", "readers"):
+    for name in ("writers", "readers", "restores"):
         graph, share = share_of(QUICK[name], hands)
         for number, path in enumerate(paths(graph)):
             met |= {(move.label.name, move.manner) for move in share.moves(number, path)}
