@@ -335,10 +335,7 @@ class Actions:
             return False
         settled = ledger.batches.settled()
         if settled:
-            batch, slots = ledger.batches.view(settled[-1]), ledger.batches.slots(settled[-1])
-            places = [NONE, settled[-1], 0, batch.number]
-            n = len(slots)
-            ledger.give_back(Call(batch.kind, batch.owner, n, n, places=places, slots=slots))
+            ledger.give_back(ledger.call_of(settled[-1]))
         return bool(settled)
 
     def _deliver(self, call: Call) -> None:
@@ -366,32 +363,29 @@ class Actions:
 
     def _check_calls(self) -> None:
         """Make sure that there is a row for one call more, as a ticket now and as a batch later."""
-        ledger = self.ledger
-
-        def full() -> bool:
-            return ledger.queue.count() + ledger.batches.count() >= ledger.limits.calls
-
+        full = self._calls_are_full
         if full() and (not self.peers.recover() or full()):
-            raise calls_limit(ledger)
+            raise calls_limit(self.ledger)
 
     def _is_full(self, call: Call) -> bool:
         """Tell whether the tables have no room for a batch that is drawn ahead."""
+        return self._calls_are_full() or self._pool_is_full(call.n)
+
+    def _calls_are_full(self) -> bool:
         ledger = self.ledger
-        calls = ledger.queue.count() + ledger.batches.count()
-        if calls >= ledger.limits.calls:
-            return True
-        limit = ledger.layout.held
-        top = ledger.cells[at.POOL_TOP] + call.n
-        return top > limit and ledger.batches.used() + call.n > limit
+        return ledger.queue.count() + ledger.batches.count() >= ledger.limits.calls
+
+    def _pool_is_full(self, rows: int) -> bool:
+        ledger, limit = self.ledger, self.ledger.layout.held
+        return ledger.cells[at.POOL_TOP] + rows > limit and ledger.batches.used() + rows > limit
 
     def _check_held(self, call: Call) -> None:
         """Make sure that the pool takes the batch that a call gets."""
-        ledger, limit = self.ledger, self.ledger.layout.held
+        ledger = self.ledger
 
         def full() -> bool:
             rows = call.n if call.kind is Kind.WRITE else min(call.n, ledger.sampleable)
-            top = ledger.cells[at.POOL_TOP] + rows
-            return top > limit and ledger.batches.used() + rows > limit
+            return self._pool_is_full(rows)
 
         if full() and (not self.peers.recover() or full()):
             raise held_limit(ledger)

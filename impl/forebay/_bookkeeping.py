@@ -127,6 +127,13 @@ class Bookkeeping:
         slots, own = np.unique(self.batches.leased_slots(actor), return_counts=True)
         return slots, own.astype(np.int64)
 
+    def call_of(self, row: int) -> Call:
+        """Return a call that the batch in a row can be ended with, in the place of its owner."""
+        batch, slots = self.batches.view(row), self.batches.slots(row)
+        places = [NONE, row, 0, batch.number]
+        n = len(slots)
+        return Call(batch.kind, batch.owner, n, n, places=places, slots=slots)
+
     def free_order(self) -> list[int]:
         """Return the free slots in the order in which they will be taken, for inspection."""
         order: list[int] = self.free.first(self.free.count()).tolist()

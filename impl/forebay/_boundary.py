@@ -15,7 +15,7 @@ import numpy as np
 from forebay_spec.kernel import Closing, close_to
 
 from forebay import _layout as at
-from forebay._ledger import FREE, Ledger
+from forebay._ledger import Ledger
 from forebay._rows import LIVE, are_sampleable, become_free
 from forebay._snapshot import COUNTERS, Snapshot, copying_order
 from forebay._stages import Stage
@@ -157,13 +157,9 @@ class Boundary:
         phase, uses = ledger.phase[slots], ledger.uses[slots]
         freed = become_free(phase, uses, ledger.uses_per_record, ledger.pins[slots])
         spent = tally(phase[freed] == LIVE)
-        gone = slots[freed]
         return [
             (ledger.copying, slots, 0),
-            (ledger.phase, gone, FREE),
-            (ledger.uses, gone, 0),
-            (ledger.stamp, gone, 0),
-            *ledger.free.append(gone),
+            *ledger.freeing(slots[freed]),
             (cells, at.SPENT, cells[at.SPENT] + spent),
             (cells, at.SPENT_BATCHES, cells[at.SPENT_BATCHES] + (spent > 0)),
         ]

@@ -175,7 +175,7 @@ class Ledger(Bookkeeping):
         self._commit(
             [
                 (self.pins, slots, pins),
-                *self._freeing(slots[freed]),
+                *self.freeing(slots[freed]),
                 (cells, at.PINNED, cells[at.PINNED] - tally(pins == 0)),
                 (cells, at.DELIVERED, cells[at.DELIVERED] + len(slots)),
                 (cells, at.DELIVERED_BATCHES, cells[at.DELIVERED_BATCHES] + 1),
@@ -204,7 +204,7 @@ class Ledger(Bookkeeping):
                 (self.uses, slots, uses),
                 *self.order.put_back(again, stamps, sampleable),
                 (cells, at.SAMPLEABLE, cells[at.SAMPLEABLE] + tally(~sampleable)),
-                *self._freeing(slots[freed]),
+                *self.freeing(slots[freed]),
                 (cells, at.PINNED, cells[at.PINNED] - tally(pins == 0)),
                 (cells, at.RETURNED, cells[at.RETURNED] + len(slots)),
                 (cells, at.RETURNED_BATCHES, cells[at.RETURNED_BATCHES] + 1),
@@ -235,7 +235,7 @@ class Ledger(Bookkeeping):
             [
                 *self._dropping(gone, live, pins),
                 *self.order.clear(live),
-                *self._freeing(live[~pinned]),
+                *self.freeing(live[~pinned]),
                 (self.phase, dropped, DROPPED),
                 (self.uses, dropped, 0),
                 (self.stamp, dropped, 0),
@@ -299,15 +299,13 @@ class Ledger(Bookkeeping):
         outcome = DONE if state is HoldState.GATHERING else INTERRUPTED
         return self.trace.acts("Fail", call, outcome)
 
-    def _freeing(self, slots: Ints) -> list[Store]:
+    def freeing(self, slots: Ints) -> list[Store]:
         """Return the stores that make slots free, behind the other used ones."""
-        return (
-            []
-            if not len(slots)
-            else [
-                (self.phase, slots, FREE),
-                (self.uses, slots, 0),
-                (self.stamp, slots, 0),
-                *self.free.append(slots),
-            ]
-        )
+        if not len(slots):
+            return []
+        return [
+            (self.phase, slots, FREE),
+            (self.uses, slots, 0),
+            (self.stamp, slots, 0),
+            *self.free.append(slots),
+        ]

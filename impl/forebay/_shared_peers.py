@@ -183,12 +183,8 @@ class SharedPeers:
             places = [row, NONE, 0, 0]
             ledger.leave(Call(ticket.kind, ticket.actor, ticket.n, ticket.m, places=places))
         for row in batches:
-            batch = ledger.batches.view(row)
-            slots = ledger.batches.slots(row)
-            places = [NONE, row, 0, batch.number]
-            n = len(slots)
-            call = Call(batch.kind, batch.owner, n, n, places=places, slots=slots)
-            (ledger.abandon if batch.kind is Kind.WRITE else ledger.give_back)(call)
+            call = ledger.call_of(row)
+            (ledger.abandon if call.kind is Kind.WRITE else ledger.give_back)(call)
         if self._boundary.is_of(participant):
             self._end_boundary()
         for row in ledger.tokens.rows_of(participant).tolist():

@@ -13,8 +13,6 @@ import numpy as np
 
 from forebay import _layout as at
 from forebay._bag import Bag
-from forebay._calls import Call
-from forebay._layout import NONE
 from forebay._ledger import Ledger
 from forebay._rows import LIVE
 from forebay._stores import Ints
@@ -114,11 +112,13 @@ def _drop(image: Ledger, kept: Collection[int]) -> None:
     filling = [row for row in rows if batches.kind(row) is Kind.WRITE]
     abandoned = np.sort(np.concatenate([image.uses[:0], *map(batches.slots, filling)]))
     for row in filling:
-        image.abandon(_call(image, row, abandoned))
+        call = image.call_of(row)
+        call.slots = abandoned
+        image.abandon(call)
         abandoned = abandoned[:0]
     for row in rows:
         if row not in filling and not _is_kept(image, row, kept):
-            image.give_back(_call(image, row, batches.slots(row)))
+            image.give_back(image.call_of(row))
 
 
 def _is_kept(image: Ledger, row: int, kept: Collection[int]) -> bool:
@@ -129,13 +129,6 @@ def _is_kept(image: Ledger, row: int, kept: Collection[int]) -> bool:
         and batches.number(row) in kept
         and not batches.is_stale(row)
     )
-
-
-def _call(image: Ledger, row: int, slots: Ints) -> Call:
-    """Return a call that a batch of the image can be ended with."""
-    batch = image.batches.view(row)
-    places = [NONE, row, 0, batch.number]
-    return Call(batch.kind, batch.owner, len(slots), len(slots), places=places, slots=slots)
 
 
 def _ranked(stamps: Ints, queue: list[tuple[Ints, Ints]]) -> tuple[Ints, list[tuple[Ints, Ints]]]:

@@ -91,7 +91,7 @@ def _evict(self: Rules, call: Call) -> Verdict:
                 [
                     *ledger.order.draw(oldest, np.ones(missing, dtype=np.bool_)),
                     (cells, at.SAMPLEABLE, cells[at.SAMPLEABLE] - missing),
-                    *ledger._freeing(oldest),
+                    *ledger.freeing(oldest),
                 ]
             )
     return _at_once(self, call)

@@ -89,7 +89,7 @@ def _consumed(image: Ledger, kept: Collection[int]) -> None:
         if batches.kind(row) is not Kind.WRITE and not held(image, row, kept)
     ]
     for row in consumed:
-        image.deliver(forebay._snapshot._call(image, row, batches.slots(row)), 0)
+        image.deliver(image.call_of(row), 0)
     _drop(image, kept)
 
 
