@@ -4,6 +4,7 @@ Torch and hypothesis are imported inside the commands, so that `forebay --help` 
 """
 
 import re
+from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -145,10 +146,14 @@ def known_fault(name: str) -> str:
     """Return the name of a fault that can be planted in the library, or say which there are."""
     from forebay_models.mutants.local import LOCAL_MUTANTS
 
-    if name not in LOCAL_MUTANTS:
+    return one_of(LOCAL_MUTANTS, name)
+
+
+def one_of(faults: Collection[str], name: str) -> str:
+    """Return the name of a fault that is among these, or say which there are."""
+    if name not in faults:
         raise typer.BadParameter(
-            f"no fault is called {name!r}; there are: {', '.join(LOCAL_MUTANTS)}",
-            param_hint="--plant",
+            f"no fault is called {name!r}; there are: {', '.join(faults)}", param_hint="--plant"
         )
     return name
 

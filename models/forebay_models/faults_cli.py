@@ -11,7 +11,7 @@ from typing import Annotated, Final
 
 import typer
 
-from forebay_models.campaign_cli import budget_seconds
+from forebay_models.campaign_cli import budget_seconds, one_of
 from forebay_models.check_cli import JsonOption, SaveOption, Tier, TierOption
 from forebay_models.file_faults_cli import run_files
 from forebay_models.outcome import Figure, Outcome, Verdict
@@ -163,12 +163,7 @@ def known_fault(name: str) -> str:
     from forebay_models.mutants.files import FILE_MUTANTS
     from forebay_models.mutants.shared import SHARED_MUTANTS
 
-    known = [*SHARED_MUTANTS, *FILE_MUTANTS]
-    if name not in known:
-        raise typer.BadParameter(
-            f"no fault is called {name!r}; there are: {', '.join(known)}", param_hint="--plant"
-        )
-    return name
+    return one_of([*SHARED_MUTANTS, *FILE_MUTANTS], name)
 
 
 def _is_of_files(fault: str) -> bool:

@@ -14,6 +14,7 @@ from forebay_models.campaign_cli import (
     PlantOption,
     TargetOption,
     budget_seconds,
+    one_of,
 )
 from forebay_models.check_cli import JsonOption, SaveOption
 from forebay_models.outcome import Outcome
@@ -140,9 +141,4 @@ def _faults(target: Target) -> Mapping[str, Fault]:
 
 def _known_fault(target: Target, name: str) -> str:
     """Return the name of a fault that can be planted, or say which there are."""
-    faults = _faults(target)
-    if name not in faults:
-        raise typer.BadParameter(
-            f"no fault is called {name!r}; there are: {', '.join(faults)}", param_hint="--plant"
-        )
-    return name
+    return one_of(_faults(target), name)

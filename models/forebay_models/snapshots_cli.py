@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
-from forebay_models.campaign_cli import PlantOption, TargetOption, budget_seconds
+from forebay_models.campaign_cli import PlantOption, TargetOption, budget_seconds, one_of
 from forebay_models.check_cli import JsonOption, SaveOption
 from forebay_models.outcome import Outcome
 from forebay_models.progress import Observer, bar
@@ -84,9 +84,4 @@ def _known_fault(name: str) -> str:
     """Return the name of a fault that can be planted, or say which there are."""
     from forebay_models.mutants.resumes import RESUME_MUTANTS, SNAPSHOT_MUTANTS
 
-    faults = {**SNAPSHOT_MUTANTS, **RESUME_MUTANTS}
-    if name not in faults:
-        raise typer.BadParameter(
-            f"no fault is called {name!r}; there are: {', '.join(faults)}", param_hint="--plant"
-        )
-    return name
+    return one_of([*SNAPSHOT_MUTANTS, *RESUME_MUTANTS], name)
