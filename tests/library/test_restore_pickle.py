@@ -14,6 +14,7 @@ from forebay import BlockingReplayBuffer, Limits, SharedStorage, TensorStorage
 from tensordict import TensorDict
 
 from tests.library.saving import assert_nothing_left, make, make_tensors, numbers, plain
+from tests.library.support import ledger_of
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -108,14 +109,26 @@ def test_a_shared_buffer_is_a_handle_and_not_a_copy() -> None:
     assert len(buffer) == 0
 
 
+CYCLES = 1000
+LEAST = 64 * 2**10
+"""Bytes that a buffer takes at least: its ledger alone has more."""
+
+
 def descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
+def resident() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc to count descriptors")
 def test_b14_pickle_use_and_discard_come_back_to_the_baseline() -> None:
+    before = set(threading.enumerate())
     buffer = make_tensors(16, batch_size=2, prefetch=2)
     buffer.extend(numbers(0, 16))
+    assert ledger_of(buffer).layout.block.nbytes > LEAST
 
     def cycle() -> None:
         other = pickled(buffer)
@@ -123,14 +136,16 @@ def test_b14_pickle_use_and_discard_come_back_to_the_baseline() -> None:
         other.shutdown()
         assert len(list(other)) == 7
 
-    cycle()
+    for _ in range(CYCLES // 10):
+        cycle()
     gc.collect()
-    threads, files = threading.active_count(), descriptors()
-    for _ in range(200):
+    files, memory = descriptors(), resident()
+    for _ in range(CYCLES):
         cycle()
     gc.collect()
     assert descriptors() == files
-    for thread in threading.enumerate():
-        if thread.name.startswith("forebay"):
-            thread.join(60)
-    assert threading.active_count() <= threads
+    assert resident() - memory < CYCLES * LEAST // 8
+    new = set(threading.enumerate()) - before
+    for thread in new:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in new)
