@@ -14,7 +14,7 @@ PublishRowByRow(p) ==
     /\ Become([slots EXCEPT ![Head(filling[p])] =
                   [Blank("live") EXCEPT !.stamp = AtTail(1)]], holds)
     /\ filling' = [filling EXCEPT ![p] = Tail(@)]
-    /\ UNCHANGED <<free, fresh, tickets, around>>
+    /\ UNCHANGED <<free, fresh, tickets, around, left>>
 
 \* overwrite_sampleable: a ring buffer, which counts the oldest records as room.
 Overwritable == {s \in Sampleable : slots[s].pins = 0}
@@ -27,14 +27,14 @@ FillAsRing(p, n) ==
         /\ filling' = [filling EXCEPT ![p] = batch]
         /\ free' = SubSeq(free, n + 1, Len(free))
         /\ fresh' = Min(fresh, Len(free'))
-        /\ UNCHANGED around
+        /\ UNCHANGED <<around, left>>
 
 \* abandoned_slots_lost: nobody gives back the slots of a copy that raised.
 AbandonWithoutReturn(p) ==
     /\ "Abandon" \in Features /\ Fills(p)
     /\ slots' = [s \in Slots |-> IF s \in Range(filling[p]) THEN Blank("free") ELSE slots[s]]
     /\ filling' = [filling EXCEPT ![p] = <<>>]
-    /\ UNCHANGED <<free, fresh, tickets, holds, around>>
+    /\ UNCHANGED <<free, fresh, tickets, holds, around, left>>
 
 --------------------------------------------------------------------------------
 (* Faults in drawing.                                                         *)
@@ -61,19 +61,19 @@ DeliverAlone(h) ==
                     ELSE [slots[s] EXCEPT !.pins = @ - 1]
     IN  /\ InState(h, "ready")
         /\ EndHolds({h + 1}, After, <<>>)
-        /\ UNCHANGED <<filling, tickets, closing, dead, boundary>>
+        /\ UNCHANGED <<filling, tickets, closing, dead, boundary, left>>
 
 ReturnAs(h, After(_)) ==
     /\ InState(h, "failed") \/ OnLease(h)
     /\ EndHolds({h + 1}, After, <<>>)
-    /\ UNCHANGED <<filling, tickets, closing, dead, boundary>>
+    /\ UNCHANGED <<filling, tickets, closing, dead, boundary, left>>
 
 \* What becomes of a slot when these holds count as used.
 Used(hs, s) ==
     LET mine == Pinning(hs, s)
-        left == slots[s].pins - Cardinality(mine)
-    IN  IF mine # {} /\ left = 0 /\ (Spent(s) \/ Dropped(s)) THEN Blank("free")
-        ELSE [slots[s] EXCEPT !.pins = left]
+        pins == slots[s].pins - Cardinality(mine)
+    IN  IF mine # {} /\ pins = 0 /\ (Spent(s) \/ Dropped(s)) THEN Blank("free")
+        ELSE [slots[s] EXCEPT !.pins = pins]
 
 \* What becomes of it when its record, if it comes back, is the youngest.
 BackAtTail(hs, s) ==
@@ -146,7 +146,7 @@ RecoverAs(x, After(_), queue, abandoned) ==
     /\ EndHolds(HoldsOf(x), After, abandoned)
     /\ filling' = [p \in Producers |-> IF p = x THEN <<>> ELSE filling[p]]
     /\ tickets' = queue
-    /\ UNCHANGED <<closing, boundary>>
+    /\ UNCHANGED <<closing, boundary, left>>
 
 \* dead_ticket_left: its ticket still stands in the list.
 RecoverButTicket(x) ==
@@ -197,7 +197,7 @@ MutualWaitWithDead(queue) ==
 TakeYoungest(c, kind) ==
     /\ holds' = [holds EXCEPT ![Last(QueueOf(ProcessOf[c]))] =
                     [@ EXCEPT !.owner = c, !.kind = kind]]
-    /\ UNCHANGED <<slots, free, fresh, filling, around>>
+    /\ UNCHANGED <<slots, free, fresh, filling, around, left>>
 
 \* stale_taken: a batch is handed out although its records were dropped.
 QueueWithStale(q) == AheadOf(q)
@@ -217,7 +217,7 @@ CaptureWithWaiters(x) ==
     /\ saved' = <<SnapshotOf(ProcessOf[x])>>
     /\ boundary' = StillToCopy(x, OldestFirst({s \in Slots : Live(s)}))
     /\ tickets' = <<>>
-    /\ UNCHANGED <<slots, free, fresh, filling, holds, closing, cancelled, dead>>
+    /\ UNCHANGED <<slots, free, fresh, filling, holds, closing, cancelled, dead, left>>
 
 \* filling_captured: slots that are being filled are saved as such.
 SnapshotWithFilling(q) ==
@@ -239,7 +239,7 @@ DeliverUncopied(h) ==
     IN  /\ InState(h, "ready") /\ ~Ahead(holds[h + 1])
         /\ Become([s \in Slots |-> After(s)], Staying({h + 1}))
         /\ free' = Behind(Rising({s \in Slots : After(s).phase = "free"} \ Range(free)))
-        /\ UNCHANGED <<fresh, filling, tickets, around>>
+        /\ UNCHANGED <<fresh, filling, tickets, around, left>>
 
 \* restored_unseen: the old records go before it is known that others can come.
 RestoreAskAtOnce(x) ==
@@ -248,7 +248,7 @@ RestoreAskAtOnce(x) ==
     /\ slots' = [s \in Slots |-> Blank("free")]
     /\ free' = [i \in 1 .. Capacity |-> i - 1] /\ fresh' = Capacity
     /\ boundary' = [stage |-> "restoring", actor |-> x, slots |-> <<>>]
-    /\ UNCHANGED <<filling, tickets, holds, closing, cancelled, dead, saved>>
+    /\ UNCHANGED <<filling, tickets, holds, closing, cancelled, dead, left, saved>>
 
 \* queue_order_lost: the batches of the queue come back in another order.
 RestoreTurned(x) ==
@@ -260,8 +260,48 @@ RestoreTurned(x) ==
                          slots |-> queue[Len(queue) + 1 - i].slots,
                          stamps |-> queue[Len(queue) + 1 - i].stamps]]
         /\ boundary' = NoBoundary
-        /\ UNCHANGED <<filling, tickets, closing, cancelled, dead, saved>>
+        /\ UNCHANGED <<filling, tickets, closing, cancelled, dead, left, saved>>
 
 \* dead_loader_ignored: a buffer that was restored only in part stays open.
 ClosingKept(x) == closing
+
+--------------------------------------------------------------------------------
+(* Faults in overwriting.                                                     *)
+
+\* pinned_evicted: a record is overwritten while somebody gathers it.
+EvictablePinned == {s \in Slots : Live(s) /\ ~ToCopy(s)}
+
+\* uncopied_evicted: a record is overwritten although a capture has still to copy it.
+EvictableUncopied == {s \in Slots : Live(s) /\ slots[s].pins = 0}
+
+\* youngest_evicted: the records that were written last go first.
+RoomFromYoungest(n) ==
+    LET oldest == OldestFirst(Evictable)
+    IN  SubSeq(free \o [i \in 1 .. Len(oldest) |-> oldest[Len(oldest) + 1 - i]], 1, n)
+
+\* evicted_still_left: the epoch goes on to count on records that are gone.
+LeftUnchanged(batch) == left
+
+\* pinned_until_end: a batch keeps its records from writers until it is handed back.
+PinsAlways(hold) == TRUE
+
+\* drawn_still_left: what is drawn may be drawn again in the same epoch.
+LeftUndrawn(k, batch) == Choice(k)
+
+\* returned_too_late: a batch that comes back is drawn again, whatever its epoch was.
+LeftAfterAnyReturn(hs) ==
+    left \union {s \in Slots : Live(s) /\ \E h \in hs : s \in Range(holds[h].slots)}
+
+\* epoch_not_forgotten: batches remember their records when another epoch has begun.
+RememberedForEver(k) == holds
+
+\* last_not_dropped: an epoch ends only when nothing is left of it.
+OnlyWhenNothingIsLeft(k) == left = {}
+
+\* left_not_captured: a snapshot does not say what is left of the epoch.
+CaptureWithoutLeft(x) ==
+    /\ At("capturing", x) /\ NoneGathers(ProcessOf[x])
+    /\ saved' = <<[SnapshotOf(ProcessOf[x]) EXCEPT !.left = {}]>>
+    /\ boundary' = StillToCopy(x, OldestFirst({s \in Slots : Live(s)}))
+    /\ UNCHANGED <<slots, free, fresh, filling, tickets, holds, closing, cancelled, dead, left>>
 ================================================================================

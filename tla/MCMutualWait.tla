@@ -4,7 +4,7 @@
 (* record is used once: if and only if n + k <= Capacity + gcd(n, k).         *)
 (*                                                                            *)
 (* One run covers all n and k of a capacity: both are chosen at the start     *)
-(* and kept. Where the bound is met NoMutualWait must hold; every other pair  *)
+(* and kept. Where the bound is met BoundKept must hold; every other pair     *)
 (* must be printed, since it must be able to go wrong.                        *)
 EXTENDS ReplayBufferProperties, TLC
 
@@ -44,7 +44,7 @@ Found ==
         \/ \E p \in Producers : Told(Ticket("write", p, n, n))
         \/ \E c \in Readers : Told(Ticket("plain", c, k, k))
 
-NoMutualWait == Small => ~Found
+BoundKept == Small => ~Found
 
 \* Prints each pair once for each worker.
 Pair == n * 100 + k

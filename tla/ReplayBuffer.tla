@@ -1,8 +1,10 @@
 ----------------------------- MODULE ReplayBuffer ------------------------------
-(* A replay buffer that makes its writers wait instead of overwriting.        *)
+(* A replay buffer that makes its writers wait, or overwrites its oldest      *)
+(* records.                                                                   *)
 (*                                                                            *)
 (* Producers write batches of records into a fixed number of slots, readers   *)
-(* draw batches out, and every record is drawn a fixed number of times.       *)
+(* draw batches out, and every record is drawn a fixed number of times, or    *)
+(* until it is overwritten.                                                   *)
 (* Whoever cannot be served waits in one list of tickets: writers for room,   *)
 (* readers for records. Six things make that hard, and this module is         *)
 (* about them.                                                                *)
@@ -18,13 +20,14 @@
 (* All of it is saved at one boundary while it goes on, and brought back.     *)
 (*                                                                            *)
 (* One action is one critical section of the library. The questions that the  *)
-(* actions ask are in ReplayBufferCore, what the machine promises is in       *)
+(* actions ask are in ReplayBufferCore, what overwriting changes is in        *)
+(* ReplayBufferOverwriting, what the machine promises is in                   *)
 (* ReplayBufferProperties, broken variants are in Bugs, and                   *)
 (* docs/state-machine.md tells the same in words.                             *)
-EXTENDS ReplayBufferCore
+EXTENDS ReplayBufferOverwriting
 
 TicketLeaves(x) == tickets' = Without(tickets, PlaceOf(x))
-NothingButTickets == UNCHANGED <<slots, free, fresh, filling, holds, around>>
+NothingButTickets == UNCHANGED <<slots, free, fresh, filling, holds, around, left>>
 OnlyTicketLeaves(x) == TicketLeaves(x) /\ NothingButTickets
 
 \* A call is served, starts to wait, or is told why neither; then nothing has changed.
@@ -38,12 +41,14 @@ Calls(ticket, Served) ==
 (* Writing.                                                                   *)
 
 Fill(p, n) ==
-    LET batch == SubSeq(free, 1, n)
-    IN  /\ slots' = [s \in Slots |-> IF s \in Range(batch) THEN Blank("filling") ELSE slots[s]]
+    LET batch == RoomFor(n)
+        sl == [s \in Slots |-> IF s \in Range(batch) THEN Blank("filling") ELSE slots[s]]
+    IN  /\ IF n <= Len(free) THEN slots' = sl /\ UNCHANGED holds ELSE Become(sl, holds)
         /\ filling' = [filling EXCEPT ![p] = batch]
         /\ free' = SubSeq(free, n + 1, Len(free))
-        /\ fresh' = Min(fresh, Len(free) - n)
-        /\ UNCHANGED <<holds, around>>
+        /\ fresh' = Min(fresh, Len(free'))
+        /\ left' = LeftAfterFill(batch)
+        /\ UNCHANGED around
 
 \* A producer calls with a batch of n, and reserves slots if it is served.
 Arrive(p, n) == Idle(p) /\ Calls(Ticket("write", p, n, n), Fill(p, n))
@@ -63,45 +68,48 @@ Publish(p) ==
                         THEN [Blank("live") EXCEPT !.stamp = AtTail(PositionOf(s, batch))]
                         ELSE slots[s]], holds)
         /\ filling' = [filling EXCEPT ![p] = <<>>]
+        /\ left' = LeftWith(batch)
         /\ UNCHANGED <<free, fresh, tickets, around>>
 
-\* The copy raised: the slots are free as before, and the next to be taken.
+\* The copy raised: the slots are free, and the next to be taken.
 Abandon(p) ==
     /\ "Abandon" \in Features /\ Fills(p) /\ p \notin dead
     /\ slots' = [s \in Slots |-> IF s \in Range(filling[p]) THEN Blank("free") ELSE slots[s]]
     /\ free' = filling[p] \o free
     /\ filling' = [filling EXCEPT ![p] = <<>>]
-    /\ UNCHANGED <<fresh, tickets, holds, around>>
+    /\ UNCHANGED <<fresh, tickets, holds, around, left>>
 
 --------------------------------------------------------------------------------
 (* Drawing.                                                                   *)
 
 \* The batches that a call for k records may get: the oldest, or any in any order.
 Batches(k) ==
-    LET r == Min(k, Cardinality(Sampleable))
-    IN  IF Order = "fifo"
-        THEN {SubSeq(OldestFirst(Sampleable), 1, r)}
-        ELSE {batch \in [1 .. r -> Sampleable] : Cardinality(Range(batch)) = r}
+    LET choice == Choice(k)
+        r == Min(k, Cardinality(choice))
+    IN  IF Order = "fifo" THEN {SubSeq(OldestFirst(choice), 1, r)}
+        ELSE IF Order = "replacement" THEN [1 .. k -> choice]
+        ELSE {batch \in [1 .. r -> choice] : Cardinality(Range(batch)) = r}
 
 \* One use is spent now and not at delivery, so that nobody else counts on it.
 \* Records with uses left queue up again behind the others.
 DrawFor(owner, kind, k) == \E batch \in Batches(k) :
     LET Drawn(s) == [slots[s] EXCEPT
-            !.uses = @ + 1,
+            !.uses = IF Overwrites THEN @ ELSE @ + 1,
             !.pins = @ + 1,
             !.stamp = IF slots[s].uses + 1 < UsesPerRecord
                       THEN AtTail(PositionOf(s, batch)) ELSE @]
         hold == [owner |-> owner, kind |-> kind, slots |-> batch, state |-> "gathering",
-                 stamps |-> [i \in 1 .. Len(batch) |-> slots[batch[i]].stamp]]
+                 stamps |-> ToRemember(batch)]
     IN  /\ Become([s \in Slots |-> IF s \in Range(batch) THEN Drawn(s) ELSE slots[s]],
-                  Append(holds, hold))
+                  Append(StillRemembered(k), hold))
+        /\ left' = LeftAfterDraw(k, batch)
         /\ UNCHANGED <<free, fresh, filling, around>>
 
 \* The oldest batch that was drawn ahead becomes the call's own, in whatever state.
 Take(c, kind) ==
     /\ holds' = [holds EXCEPT ![First(QueueOf(ProcessOf[c]))] =
                     [@ EXCEPT !.owner = c, !.kind = kind]]
-    /\ UNCHANGED <<slots, free, fresh, filling, around>>
+    /\ UNCHANGED <<slots, free, fresh, filling, around, left>>
 
 Serve(ticket) ==
     IF HasAhead(ticket) THEN Take(ticket.actor, ticket.kind)
@@ -109,7 +117,8 @@ Serve(ticket) ==
 
 \* A reader calls for k records, or at least m.
 Ask(c, kind, k, m) ==
-    LET ticket == Ticket(kind, c, k, m) IN Idle(c) /\ Calls(ticket, Serve(ticket))
+    LET ticket == Ticket(kind, c, k, m)
+    IN  Idle(c) /\ MayHave(c, kind) /\ Calls(ticket, Serve(ticket))
 
 \* A waiting reader wakes and finds enough.
 Draw(c) ==
@@ -131,14 +140,14 @@ Refill(q) ==
 --------------------------------------------------------------------------------
 (* Batches end.                                                               *)
 
-\* Holds are named by their place, from 0.  Every hold has a use of some slot.  Those
-\* of the dead, and of their processes, can only be recovered.
-Holds == 0 .. Capacity * UsesPerRecord - 1
+\* Holds are named by their place, from 0.  Those of the dead, and of their processes,
+\* can only be recovered.
+Holds == 0 .. MostHolds - 1
 OfTheDead(hold) == \E x \in dead : hold.owner = IF Ahead(hold) THEN ProcessOf[x] ELSE x
 InHands(h) == h < Len(holds) /\ ~OfTheDead(holds[h + 1])
 InState(h, state) == InHands(h) /\ holds[h + 1].state = state
 OnLease(h) == InHands(h) /\ OutOnLease(holds[h + 1])
-NothingButHolds == UNCHANGED <<slots, free, fresh, filling, tickets, around>>
+NothingButHolds == UNCHANGED <<slots, free, fresh, filling, tickets, around, left>>
 
 EndHolds(hs, After(_), abandoned) ==
     /\ Become([s \in Slots |-> After(s)], Staying(hs))
@@ -147,14 +156,17 @@ EndHolds(hs, After(_), abandoned) ==
 
 GiveBack(h) ==
     LET After(s) == Back({h + 1}, s)
-    IN  EndHolds({h + 1}, After, <<>>) /\ UNCHANGED <<filling, tickets, closing, dead, boundary>>
+    IN  /\ EndHolds({h + 1}, After, <<>>)
+        /\ left' = LeftAfterReturn({h + 1})
+        /\ UNCHANGED <<filling, tickets, closing, dead, boundary>>
 
 \* The rows are gathered, outside the lock.  If their records were dropped meanwhile, a
 \* batch that was drawn ahead is nobody's, and ends.
 Gathered(h, state) ==
     /\ InState(h, "gathering")
     /\ IF Stale(holds[h + 1]) THEN GiveBack(h)
-       ELSE holds' = [holds EXCEPT ![h + 1].state = state] /\ NothingButHolds
+       ELSE /\ holds' = [holds EXCEPT ![h + 1].state = state]
+            /\ IF Overwrites THEN NoLongerPinned({h + 1}) ELSE NothingButHolds
 
 \* The reader has gathered and transformed its rows.
 Ready(h) == Gathered(h, "ready")
@@ -164,13 +176,10 @@ Fail(h) == "Fail" \in Features /\ Gathered(h, "failed")
 
 \* The caller has its batch, or commits its lease: what nobody needs any more is free.
 Deliver(h) ==
-    LET Unpinned(s) == [slots[s] EXCEPT !.pins = @ - 1]
-        After(s) == IF Pinning({h + 1}, s) = {} THEN slots[s]
-                    ELSE IF ToCopy(s) THEN Unpinned(s)
-                    ELSE LetGo(Unpinned(s))
+    LET After(s) == Unpinned({h + 1}, s)
     IN  /\ InState(h, "ready") /\ ~Ahead(holds[h + 1])
         /\ EndHolds({h + 1}, After, <<>>)
-        /\ UNCHANGED <<filling, tickets, closing, dead, boundary>>
+        /\ UNCHANGED <<filling, tickets, closing, dead, boundary, left>>
 
 \* A batch failed, the owner of a lease gives it back, or a process its queue.
 Return(h) ==
@@ -198,33 +207,39 @@ Refuse(x) == OnWaking(x) \in {"SHUT_DOWN", "MUTUAL_WAIT"} /\ OnlyTicketLeaves(x)
 SetCancel(token) ==
     /\ token \in Tokens \ cancelled
     /\ cancelled' = cancelled \union {token}
-    /\ UNCHANGED <<slots, free, fresh, filling, tickets, holds, closing, dead, boundary, saved>>
+    /\ UNCHANGED <<slots, free, fresh, filling, tickets, holds, closing, dead, boundary, left,
+                   saved>>
 
 \* Anybody closes the buffer: no more writes, and for "stopped" no more draws.
 Close(mode) ==
     /\ closing' = IF closing = "open" \/ mode = "stopped" THEN mode ELSE closing
-    /\ UNCHANGED <<slots, free, fresh, filling, tickets, holds, cancelled, dead, boundary, saved>>
+    /\ UNCHANGED <<slots, free, fresh, filling, tickets, holds, cancelled, dead, boundary, left,
+                   saved>>
 
 \* Anybody throws the records away, and the batches drawn ahead.  Slots that are held,
 \* or still to be copied, stay until they are let go.
 Empty ==
-    LET Left(s) == slots[s].pins - Cardinality(Pinning(SettledAhead, s))
-        gone == {s \in Slots : Live(s) /\ Left(s) = 0 /\ ~ToCopy(s)}
+    LET Still(s) == slots[s].pins - Cardinality(Pinning(SettledAhead, s))
+        gone == {s \in Slots : Live(s) /\ Still(s) = 0 /\ ~ToCopy(s)}
     IN  /\ "Empty" \in Features
         /\ Become([s \in Slots |->
                       IF s \in gone THEN Blank("free")
-                      ELSE IF Live(s) THEN [Blank("dropped") EXCEPT !.pins = Left(s)]
+                      ELSE IF Live(s) THEN [Blank("dropped") EXCEPT !.pins = Still(s)]
                       ELSE slots[s]], Staying(SettledAhead))
         /\ free' = Behind(Rising(gone))
+        /\ left' = {}
         /\ UNCHANGED <<fresh, filling, tickets, around>>
 
 --------------------------------------------------------------------------------
 (* Capture and restore.                                                       *)
 
+NothingButBoundary ==
+    UNCHANGED <<slots, free, fresh, filling, tickets, holds, closing, cancelled, dead, left, saved>>
+
 Begin(stage, x) ==
     /\ Idle(x) /\ boundary.stage = "none"
     /\ boundary' = [stage |-> stage, actor |-> x, slots |-> <<>>]
-    /\ UNCHANGED <<slots, free, fresh, filling, tickets, holds, closing, cancelled, dead, saved>>
+    /\ NothingButBoundary
 
 At(stage, x) == boundary.stage = stage /\ boundary.actor = x /\ x \notin dead
 
@@ -237,7 +252,7 @@ SnapshotBut(hs, After(_), abandoned) ==
         ages == Ages(sl, Staying(hs))
         queue == RankedHolds(sl, Staying(hs), ages)
     IN  [slots |-> RankedSlots(sl, ages), fresh |-> fresh,
-         free |-> FreeThen(hs, After, abandoned),
+         free |-> FreeThen(hs, After, abandoned), left |-> LeftAfterReturn(hs),
          queue |-> [i \in 1 .. Len(queue) |->
                        [slots |-> queue[i].slots, stamps |-> queue[i].stamps]]]
 
@@ -261,8 +276,8 @@ Capture(x) ==
     LET live == {s \in Slots : Live(s)}
     IN  /\ At("capturing", x) /\ NoneGathers(ProcessOf[x])
         /\ saved' = <<SnapshotOf(ProcessOf[x])>>
-        /\ boundary' = StillToCopy(x, IF Order = "fifo" THEN OldestFirst(live) ELSE Rising(live))
-        /\ UNCHANGED <<slots, free, fresh, filling, tickets, holds, closing, cancelled, dead>>
+        /\ boundary' = StillToCopy(x, IF HasAges THEN OldestFirst(live) ELSE Rising(live))
+        /\ UNCHANGED <<slots, free, fresh, filling, tickets, holds, closing, cancelled, dead, left>>
 
 \* The payload of one more slot is copied, and nothing keeps it any more.
 CaptureDone(x) ==
@@ -270,7 +285,7 @@ CaptureDone(x) ==
     IN  /\ At("copying", x)
         /\ EndHolds({}, After, <<>>)
         /\ boundary' = StillToCopy(x, Tail(boundary.slots))
-        /\ UNCHANGED <<filling, tickets, closing, dead>>
+        /\ UNCHANGED <<filling, tickets, closing, dead, left>>
 
 \* What is to be restored was found valid.  Nobody is let in any more.
 RestoreAsk(x) == "Restore" \in Features /\ Begin("restoring", x)
@@ -281,7 +296,7 @@ Load(x) ==
     /\ \A h \in 1 .. Len(holds) : OutOnLease(holds[h]) \/ h \in SettledAhead
     /\ slots' = [s \in Slots |-> Blank("free")]
     /\ free' = [i \in 1 .. Capacity |-> i - 1] /\ fresh' = Capacity
-    /\ holds' = <<>>
+    /\ holds' = <<>> /\ left' = {}
     /\ boundary' = [boundary EXCEPT !.stage = "loading"]
     /\ UNCHANGED <<filling, tickets, closing, cancelled, dead, saved>>
 
@@ -294,14 +309,14 @@ Restore(x) ==
                         [owner |-> ProcessOf[x], kind |-> "prefetched", state |-> "ready",
                          slots |-> snapshot.queue[i].slots,
                          stamps |-> snapshot.queue[i].stamps]]
-        /\ boundary' = NoBoundary
+        /\ boundary' = NoBoundary /\ left' = snapshot.left
         /\ UNCHANGED <<filling, tickets, closing, cancelled, dead, saved>>
 
 \* A restore waited too long for the others.
 Reject(x) ==
     /\ At("restoring", x)
     /\ boundary' = NoBoundary
-    /\ UNCHANGED <<slots, free, fresh, filling, tickets, holds, closing, cancelled, dead, saved>>
+    /\ NothingButBoundary
 
 --------------------------------------------------------------------------------
 (* Dying.                                                                     *)
@@ -314,7 +329,7 @@ Kill(x) ==
     /\ "Kill" \in Features /\ x \notin dead /\ Has(x)
     /\ dead' = dead \union {x}
     /\ UNCHANGED <<slots, free, fresh, filling, tickets, holds, closing, cancelled,
-                   boundary, saved>>
+                   boundary, left, saved>>
 
 \* A buffer that was restored only in part is of no use.
 ClosingAfter(x) ==
@@ -332,6 +347,7 @@ Recover(x) ==
         Others(ticket) == ticket.actor # x
     IN  /\ x \in dead /\ dead' = dead \ {x}
         /\ EndHolds(hs, After, batch)
+        /\ left' = LeftAfterReturn(hs)
         /\ filling' = [p \in Producers |-> IF p = x THEN <<>> ELSE filling[p]]
         /\ tickets' = SelectSeq(tickets, Others)
         /\ closing' = ClosingAfter(x)
@@ -346,7 +362,7 @@ Init ==
     /\ filling = [p \in Producers |-> <<>>]
     /\ tickets = <<>> /\ holds = <<>>
     /\ closing = "open" /\ cancelled = {} /\ dead = {}
-    /\ boundary = NoBoundary /\ saved = <<>>
+    /\ boundary = NoBoundary /\ left = {} /\ saved = <<>>
 
 Arrives(p) == \E n \in WriteSizes : Arrive(p, n)
 Asks(c) == \E r \in Requests : Ask(c, r[1], r[2], r[3])

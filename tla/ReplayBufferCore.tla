@@ -7,7 +7,8 @@ EXTENDS Naturals, Sequences, FiniteSets
 CONSTANTS
     Capacity,       \* number of slots
     UsesPerRecord,  \* how often a record is drawn before it is spent
-    Order,          \* "fifo": the oldest records are drawn; "random": any
+    Order,          \* "fifo": the oldest records are drawn; "random": any; "replacement",
+                    \* "epochs": any, and they are overwritten instead of used up
     Producers,      \* actors that write
     Readers,        \* actors that draw; an actor may do both
     WriteSizes,     \* batch sizes that producers write
@@ -32,13 +33,19 @@ VARIABLES
     dead,           \* the actors that were killed and not yet recovered
     boundary,       \* the capture or restore in progress: its stage, whose it is, and the
                     \* slots that it has still to copy
+    left,           \* under "epochs" the slots that were not drawn in this epoch yet
     saved           \* <<the last snapshot>>, or <<>>
 
 vars == <<slots, free, fresh, filling, tickets, holds, closing, cancelled, dead,
-          boundary, saved>>
+          boundary, left, saved>>
 
 \* What no call of a writer or a reader changes.
 around == <<closing, cancelled, dead, boundary, saved>>
+
+\* Writers overwrite the oldest records, and no draw uses one up.
+Overwrites == Order \in {"replacement", "epochs"}
+InEpochs == Order = "epochs"
+HasAges == Order # "random"
 
 Slots == 0 .. Capacity - 1
 Actors == Producers \union Readers
@@ -78,18 +85,22 @@ OldestFirst(S) == LET age(s) == slots[s].stamp IN Sorted(S, age)
 \* A capture has still to copy this slot, and until then it keeps its record.
 ToCopy(s) == s \in Range(boundary.slots)
 
+\* An overwriting buffer may take this slot from its record.
+Evictable ==
+    IF Overwrites THEN {s \in Slots : Live(s) /\ slots[s].pins = 0 /\ ~ToCopy(s)} ELSE {}
+
 \* All ages that still matter: of the live slots, and the former ages of live
-\* slots that holds remember in case the batch comes back.
+\* slots that holds remember in case the batch comes back.  0 is no age.
 Ages(sl, hs) ==
-    {sl[s].stamp : s \in {s \in Slots : sl[s].phase = "live"}} \union
-    UNION {{hs[h].stamps[i] : i \in {i \in 1 .. Len(hs[h].slots) :
-                                        sl[hs[h].slots[i]].phase = "live"}}
-              : h \in 1 .. Len(hs)}
+    ({sl[s].stamp : s \in {s \in Slots : sl[s].phase = "live"}} \union
+     UNION {{hs[h].stamps[i] : i \in {i \in 1 .. Len(hs[h].slots) :
+                                         sl[hs[h].slots[i]].phase = "live"}}
+               : h \in 1 .. Len(hs)}) \ {0}
 
 \* Only the order of ages matters.  So the distinct ones are numbered from 1, on the
 \* slots and in what holds remember, and the state space is finite.
 Rank(slot, ages, a) ==
-    IF slot.phase = "live" /\ Order = "fifo" THEN Cardinality({b \in ages : b <= a}) ELSE 0
+    IF slot.phase = "live" /\ HasAges THEN Cardinality({b \in ages : b <= a}) ELSE 0
 RankedSlots(sl, ages) == [s \in Slots |-> [sl[s] EXCEPT !.stamp = Rank(sl[s], ages, @)]]
 RankedHolds(sl, hs, ages) ==
     [h \in 1 .. Len(hs) |-> [hs[h] EXCEPT !.stamps =
@@ -122,7 +133,11 @@ HoldsOf(x) == {h \in 1 .. Len(holds) : ~Ahead(holds[h]) /\ holds[h].owner = x}
 AheadOf(q) == {h \in 1 .. Len(holds) : Ahead(holds[h]) /\ holds[h].owner = q}
 QueueOf(q) == {h \in AheadOf(q) : ~Stale(holds[h])}
 SettledAhead == {h \in 1 .. Len(holds) : Ahead(holds[h]) /\ Settled(holds[h])}
-Pinning(hs, s) == {h \in hs : s \in Range(holds[h].slots)}
+
+\* The holds that pin a slot. What an overwriting buffer has gathered is a copy, which
+\* needs its record no more.
+Pins(hold) == ~(Overwrites /\ Settled(hold))
+Pinning(hs, s) == {h \in hs : s \in Range(holds[h].slots) /\ Pins(holds[h])}
 
 \* Nothing keeps a slot any more but its record and its pins.
 LetGo(slot) ==
@@ -130,18 +145,21 @@ LetGo(slot) ==
        /\ slot.phase = "dropped" \/ (slot.phase = "live" /\ slot.uses = UsesPerRecord)
     THEN Blank("free") ELSE slot
 
+\* What becomes of a slot when these holds pin it no more.
+Unpinned(hs, s) ==
+    LET slot == [slots[s] EXCEPT !.pins = @ - Cardinality(Pinning(hs, s))]
+    IN  IF ToCopy(s) THEN slot ELSE LetGo(slot)
+
 \* What becomes of a slot when batches come back that were not used: its record gets
 \* back the uses, and its place in the order of ages, the oldest that is remembered.
 Back(hs, s) ==
     LET mine == Pinning(hs, s)
-        left == slots[s].pins - Cardinality(mine)
         ages == {slots[s].stamp} \union
                 {holds[h].stamps[PositionOf(s, holds[h].slots)] : h \in mine}
-    IN  IF Live(s)
-        THEN [slots[s] EXCEPT !.pins = left, !.uses = @ - Cardinality(mine),
-                              !.stamp = First(ages)]
-        ELSE IF ToCopy(s) THEN [slots[s] EXCEPT !.pins = left]
-        ELSE LetGo([slots[s] EXCEPT !.pins = left])
+    IN  IF Live(s) /\ ~Overwrites
+        THEN [slots[s] EXCEPT !.pins = @ - Cardinality(mine),
+                              !.uses = @ - Cardinality(mine), !.stamp = First(ages)]
+        ELSE Unpinned(hs, s)
 
 \* Holds end, and slots become what After says: these holds stay ...
 Staying(hs) ==
@@ -177,8 +195,10 @@ IsHead(queue, i) == \A j \in 1 .. i - 1 : Side(queue[j]) # Side(queue[i])
 Heads(queue) == {i \in 1 .. Len(queue) : IsHead(queue, i)}
 HasFlag(ticket) == TokenOf[ticket.actor] \in cancelled
 
-\* What one side waits for: writers for free slots, readers for records.
-Room(side) == IF side = "writer" THEN Len(free) ELSE Cardinality(Sampleable)
+\* What one side waits for: writers for slots that are free or may be overwritten,
+\* readers for records.
+Room(side) == IF side = "writer" THEN Len(free) + Cardinality(Evictable)
+              ELSE Cardinality(Sampleable)
 
 \* Nothing more will come: a reader then takes what is there.
 Drained == closing = "draining" /\ NothingFilling

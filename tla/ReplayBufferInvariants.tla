@@ -13,9 +13,8 @@ SlotsFit ==
           /\ slots[s].pins = Cardinality(HeldBy(s))
           /\ slots[s].phase \in {"free", "filling"} => slots[s] = Blank(slots[s].phase)
           /\ Dropped(s) => slots[s].uses = 0 /\ slots[s].stamp = 0
-    /\ Ages(slots, holds) =
-          IF Order = "fifo" THEN 1 .. Cardinality(Ages(slots, holds))
-          ELSE {0 : s \in InPhase("live")}
+    /\ Ages(slots, holds) = 1 .. Cardinality(Ages(slots, holds))
+    /\ \A s \in InPhase("live") : HasAges <=> slots[s].stamp > 0
 
 FreeFits ==
     /\ Range(free) = InPhase("free") /\ Len(free) = Cardinality(InPhase("free"))
@@ -44,10 +43,16 @@ OwnHoldFits(h) ==
 HoldsFit == Len(holds) <= Cardinality(Holds) /\ \A h \in 1 .. Len(holds) :
     /\ holds[h].state \in {"gathering", "ready", "failed"}
     /\ Len(holds[h].stamps) = Len(holds[h].slots)
-    /\ PinnedBy(h) \subseteq InPhase("live") \union InPhase("dropped")
+    /\ Pins(holds[h]) => PinnedBy(h) \subseteq InPhase("live") \union InPhase("dropped")
     /\ IF Ahead(holds[h])
        THEN holds[h].owner \in Processes /\ (Stale(holds[h]) => ~Settled(holds[h]))
        ELSE OwnHoldFits(h)
+
+\* What is left of the epoch, and what may come back to it.
+LeftFits ==
+    /\ left \subseteq IF InEpochs THEN InPhase("live") ELSE {}
+    /\ Order = "replacement" => \A h \in 1 .. Len(holds) : Remembered(h) = {}
+    /\ InEpochs => \A h \in 1 .. Len(holds) : Remembered(h) \subseteq InPhase("live") \ left
 
 \* Whoever captures or restores does nothing else.
 BoundaryFits ==
@@ -63,7 +68,8 @@ BoundaryFits ==
 
 \* Every variable has a value of its type, and all of them tell the same story.
 TypeOK ==
-    /\ SlotsFit /\ FreeFits /\ FillingFits /\ TicketsFit /\ HoldsFit /\ BoundaryFits
+    /\ SlotsFit /\ FreeFits /\ FillingFits /\ TicketsFit /\ HoldsFit /\ LeftFits
+    /\ BoundaryFits
     /\ closing \in {"open", "draining", "stopped"}
     /\ cancelled \subseteq Tokens
     /\ dead \subseteq {x \in Actors : Has(x)}
@@ -84,11 +90,11 @@ UseBound == \A s \in Slots :
     /\ slots[s].uses <= UsesPerRecord
     /\ Spent(s) \/ Dropped(s) => slots[s].pins > 0 \/ ToCopy(s)
 
-\* No batch names a slot twice.
+\* No batch names a slot twice, unless it was drawn with replacement.
 DistinctRows ==
     LET Distinct(batch) == Cardinality(Range(batch)) = Len(batch)
     IN  /\ \A p \in Producers : Distinct(filling[p])
-        /\ \A h \in 1 .. Len(holds) : Distinct(holds[h].slots)
+        /\ Order # "replacement" => \A h \in 1 .. Len(holds) : Distinct(holds[h].slots)
 
 \* Somebody copies or gathers, can hand back a batch, captures or restores, is dead and
 \* will be found, or is told one of these verdicts.
@@ -119,4 +125,11 @@ NoFalseDeadlock ==
         => /\ ~SomebodyGoesOn(tickets, {"SERVE"})
            /\ \A h \in 1 .. Len(holds) : ~Ahead(holds[h])
            /\ \A j \in Heads(tickets) : ~HasFlag(tickets[j])
+
+\* Where writers overwrite, nobody waits for ever: what pins a record is soon over.
+NoMutualWait == Overwrites =>
+    LET Told(ticket) == Idle(ticket.actor) /\ OnArrival(ticket) = "MUTUAL_WAIT"
+    IN  /\ \A i \in 1 .. Len(tickets) : Verdict(tickets, i) # "MUTUAL_WAIT"
+        /\ \A p \in Producers, n \in WriteSizes : ~Told(Ticket("write", p, n, n))
+        /\ \A c \in Readers, r \in Requests : ~Told(Ticket(r[1], c, r[2], r[3]))
 ================================================================================

@@ -15,7 +15,8 @@ AsState == INSTANCE ReplayBufferInvariants WITH
                  [owner |-> CHOOSE q \in Processes : TRUE, kind |-> "prefetched",
                   slots |-> saved[1].queue[i].slots, stamps |-> saved[1].queue[i].stamps,
                   state |-> "ready"]],
-    closing <- "open", cancelled <- {}, dead <- {}, boundary <- NoBoundary, saved <- <<>>
+    closing <- "open", cancelled <- {}, dead <- {}, boundary <- NoBoundary,
+    left <- saved[1].left, saved <- <<>>
 
 \* A snapshot is a state: nothing in it is half done.
 CaptureAtomic == saved # <<>> =>
@@ -26,6 +27,8 @@ CaptureAtomic == saved # <<>> =>
 
 BecomeLive == {s \in Slots : ~Live(s) /\ slots'[s].phase = "live"}
 BecomeFree == {s \in Slots : slots[s].phase # "free" /\ slots'[s].phase = "free"}
+
+Overwritten == {s \in Slots : Overwrites /\ Live(s) /\ slots'[s].phase = "filling"}
 
 \* Whose call is served in this step, and as what.
 StartsToFill(p) == filling[p] = <<>> /\ filling'[p] # <<>>
@@ -42,13 +45,16 @@ Answers(q) == SomebodyDraws /\
          IN  q = <<ticket.kind, ticket.n, ticket.m>>
     ELSE Ask(Drawn.owner, q[1], q[2], q[3])
 
+\* How many records the draw was to have, and whether it had to begin another epoch.
+Wants == IF Ahead(Drawn) THEN {BatchSize} ELSE {q[2] : q \in {q \in Requests : Answers(q)}}
+EpochBegins == InEpochs /\ SomebodyGets /\
+    (left = {} \/ (DropLast /\ \E k \in Wants : Cardinality(left) < k))
+
 \* The holds that come back in this step, unused.
 ComesBack(h) ==
     \/ Return(h - 1)
     \/ h = Last(SettledAhead \union {0}) /\ Recall
     \/ \E x \in dead : Recover(x) /\ h \in HoldsOf(x) \union AheadOf(ProcessOf[x])
-NothingButBoundary ==
-    UNCHANGED <<slots, free, fresh, filling, tickets, holds, closing, cancelled, dead, saved>>
 BackAgain == {h \in 1 .. Len(holds) : ComesBack(h)}
 
 NoOlderWaits(x, side) ==
@@ -56,10 +62,11 @@ NoOlderWaits(x, side) ==
         Side(tickets[i]) = side =>
             \E j \in 1 .. i : tickets[j].actor = x /\ Side(tickets[j]) = side
 
-\* A record that is wanted, held or still to be copied is never replaced.
+\* A record that is wanted, held or still to be copied is never replaced, but for evicted
+\* ones, of which OldestEvicted speaks.
 NoOverwrite == [][
     LET kept == {s \in Slots : Live(s) \/ slots[s].pins > 0 \/ ToCopy(s)}
-    IN  /\ \A s \in kept : slots'[s].phase # "filling"
+    IN  /\ \A s \in kept \ Overwritten : slots'[s].phase # "filling"
         /\ \A s \in kept \intersect BecomeFree :
               \/ (Spent(s) \/ Dropped(s)) /\ HeldBy(s)' = {} /\ ~ToCopy(s)'
               \/ HeldBy(s) \subseteq SettledAhead /\ ~ToCopy(s) /\ Empty
@@ -72,12 +79,14 @@ WholeBatches == [][
         Fills(p) /\ BecomeLive = Range(filling[p]) /\ filling'[p] = <<>>
     ]_vars
 
-\* Records come by Publish and Restore, and go by being used up, by Empty or by Load.
+\* Records come by Publish and Restore, and go by being used up or evicted, by Empty or
+\* by Load.
 Conservation == [][
     /\ BecomeLive # {} /\ ~Restored => \E p \in Producers : Publish(p)
     /\ \A s \in Slots : Live(s) /\ slots'[s].phase # "live" =>
           \/ Empty
           \/ \E x \in Actors : Load(x)
+          \/ s \in Overwritten /\ \E p \in Producers : StartsToFill(p) /\ s \in Range(filling'[p])
           \/ Spent(s) /\ \E h \in Holds : Deliver(h) /\ s \in PinnedBy(h + 1)
           \/ Spent(s) /\ ToCopy(s) /\ \E x \in Actors : CaptureDone(x) \/ Recover(x)
     /\ \A h \in BackAgain : \A s \in PinnedBy(h) :
@@ -89,7 +98,7 @@ LeavesNoTrace == [][
     /\ \A x \in Actors : Expire(x) \/ Cancel(x) \/ Refuse(x) =>
           Waits(x) /\ TicketLeaves(x) /\ NothingButTickets
     /\ \A p \in Producers : Abandon(p) =>
-          /\ UNCHANGED <<tickets, holds, fresh, closing, cancelled>>
+          /\ UNCHANGED <<tickets, holds, fresh, around, left>>
           /\ free' = filling[p] \o free
           /\ \A s \in Slots \ Range(filling[p]) : slots'[s] = slots[s]
     /\ \A p \in Producers, n \in WriteSizes :
@@ -98,7 +107,7 @@ LeavesNoTrace == [][
           Ask(c, r[1], r[2], r[3]) => SomebodyDraws \/ Taken # {} \/ NothingButTickets
     /\ \A x \in Actors : Kill(x) =>
           /\ UNCHANGED <<slots, free, fresh, filling, tickets, holds, closing, cancelled>>
-          /\ UNCHANGED <<boundary, saved>>
+          /\ UNCHANGED <<boundary, left, saved>>
           /\ dead' = dead \union {x}
     /\ (\E x \in Actors : CaptureAsk(x) \/ RestoreAsk(x) \/ Reject(x)) =>
           NothingButBoundary
@@ -114,7 +123,7 @@ TakesTheOldest == [][
               /\ \A g \in ahead \ {h} : Stale(holds[g])
               /\ holds' = [holds EXCEPT ![h].owner = c, ![h].kind = holds'[h].kind]
               /\ tickets' = IF Waits(c) THEN Without(tickets, PlaceOf(c)) ELSE tickets
-              /\ UNCHANGED <<slots, free, fresh, filling, around>>
+              /\ UNCHANGED <<slots, free, fresh, filling, around, left>>
     /\ LET ahead == {h \in 1 .. Len(holds) : Ahead(holds[h])}
        IN  Cardinality(ahead)' > Cardinality(ahead) =>
               Restored \/ \E q \in Processes : Refill(q)
@@ -164,16 +173,52 @@ FifoOrder == [][
                   => slots'[s].stamp < slots'[other].stamp
     ]_vars
 
-\* A draw has as many records as its caller asked for.
+\* A draw has as many records as its caller asked for; at the end of an epoch, as there
+\* are left of it.
 ServedWhole == [][
-    /\ \A q \in Requests : Answers(q) =>
-          LET r == Len(Drawn.slots)
-          IN  r <= q[2] /\ (r >= q[3] \/ (Drained /\ r >= 1))
-    /\ Refilled => Len(Drawn.slots) = BatchSize
-    /\ \A h \in Taken :
-          LET c == holds'[h].owner
-          IN  IF Waits(c) THEN Len(holds[h].slots) = tickets[PlaceOf(c)].n
-              ELSE \E r \in Requests : Ask(c, r[1], r[2], r[3]) /\ r[2] = Len(holds[h].slots)
+    LET r == Len(Drawn.slots)
+        Whole(k) == CASE InEpochs -> r = Min(k, Cardinality(Choice(k)))
+                      [] Order = "replacement" -> r = k
+                      [] OTHER -> r <= k
+        AsAskedFor(taken, k) == IF InEpochs THEN taken \in 1 .. k ELSE taken = k
+    IN  /\ \A q \in Requests : Answers(q) =>
+              /\ Whole(q[2])
+              /\ \/ (IF InEpochs THEN Cardinality(Sampleable) ELSE r) >= q[3]
+                 \/ Drained /\ r >= 1
+        /\ Refilled => Whole(BatchSize) /\ (InEpochs \/ r = BatchSize)
+        /\ \A h \in Taken :
+              LET c == holds'[h].owner
+                  taken == Len(holds[h].slots)
+              IN  IF Waits(c) THEN AsAskedFor(taken, tickets[PlaceOf(c)].n)
+                  ELSE \E q \in Requests : Ask(c, q[1], q[2], q[3]) /\ AsAskedFor(taken, q[2])
+    ]_vars
+
+--------------------------------------------------------------------------------
+(* In every step of an overwriting buffer.                                    *)
+
+\* A writer takes the slots of records only when it has taken all that are free: those of
+\* the oldest, but of none that is being gathered or has still to be copied.
+OldestEvicted == [][
+    LET Kept(s) == slots[s].pins > 0 \/ ToCopy(s)
+        lost == {s \in Slots : Live(s) /\ slots'[s].phase = "filling"}
+        others == {s \in Slots \ lost : Live(s) /\ ~Kept(s)}
+    IN  lost # {} =>
+            /\ Overwrites /\ free' = <<>>
+            /\ \E p \in Producers : StartsToFill(p) /\ lost \subseteq Range(filling'[p])
+            /\ \A s \in lost : ~Kept(s) /\ \A other \in others : slots[s].stamp < slots[other].stamp
+    ]_vars
+
+\* No record is drawn twice in an epoch, unless the batch comes back. When another one
+\* begins, no batch of before can add to it.
+OncePerEpoch == [][ InEpochs =>
+    LET drawn == Range(Drawn.slots)
+        choice == IF EpochBegins THEN Sampleable ELSE left
+        published == UNION {Range(filling[p]) : p \in {p \in Producers : Publish(p)}}
+        back == UNION {Remembered(h) : h \in BackAgain}
+    IN  IF SomebodyGets
+        THEN /\ drawn \subseteq choice /\ left' = choice \ drawn
+             /\ EpochBegins => \A h \in 1 .. Len(holds) : Remembered(h)' = {}
+        ELSE Restored \/ left' \subseteq left \union published \union back
     ]_vars
 
 --------------------------------------------------------------------------------
@@ -185,22 +230,26 @@ CaptureComplete == [][
     \A x \in Actors : Capture(x) =>
         LET then == saved'[1]
             queue == {h \in AheadOf(ProcessOf[x]) : holds[h].state # "failed" /\ ~Stale(holds[h])}
-            out(s) == HeldBy(s) \ queue
-            Remembered(h, s) == holds[h].stamps[PositionOf(s, holds[h].slots)]
-            age(s) == First({slots[s].stamp} \union {Remembered(h, s) : h \in out(s)})
+            others == (1 .. Len(holds)) \ queue
+            out(s) == IF Overwrites THEN {} ELSE HeldBy(s) \ queue
+            AgeIn(h, s) == holds[h].stamps[PositionOf(s, holds[h].slots)]
+            age(s) == First({slots[s].stamp} \union {AgeIn(h, s) : h \in out(s)})
             live == InPhase("live")
             order == Rising(queue)
         IN  /\ UNCHANGED <<slots, free, fresh, filling, tickets, holds, closing, cancelled, dead>>
+            /\ UNCHANGED left
             /\ {s \in Slots : then.slots[s].phase = "live"} = live
             /\ \A s \in live :
                   /\ then.slots[s].uses = slots[s].uses - Cardinality(out(s))
-                  /\ \A t \in live : Order = "fifo" =>
+                  /\ \A t \in live : HasAges =>
                         (age(s) < age(t) <=> then.slots[s].stamp < then.slots[t].stamp)
             /\ [i \in 1 .. Len(order) |-> holds[order[i]].slots]
                   = [i \in 1 .. Len(then.queue) |-> then.queue[i].slots]
             /\ \A i \in 1 .. Len(order) : \A j \in 1 .. Len(holds[order[i]].slots) : \A t \in live :
-                  Order = "fifo" => (holds[order[i]].stamps[j] < age(t)
-                                        <=> then.queue[i].stamps[j] < then.slots[t].stamp)
+                  HasAges => (holds[order[i]].stamps[j] < age(t)
+                                 <=> then.queue[i].stamps[j] < then.slots[t].stamp)
+            /\ then.left = IF InEpochs THEN left \union UNION {Remembered(h) : h \in others}
+                           ELSE {}
     ]_vars
 
 \* Until a restore replaces the records, it may end as if it had never begun.
@@ -217,7 +266,7 @@ Continuation == [][
             Shown(hs) == [i \in 1 .. Len(hs) |->
                              [slots |-> hs[i].slots, stamps |-> hs[i].stamps]]
         IN  /\ slots' = then.slots /\ free' = then.free /\ fresh' = then.fresh
-            /\ Shown(holds') = then.queue
+            /\ Shown(holds') = then.queue /\ left' = then.left
             /\ \A i \in 1 .. Len(holds') :
                   /\ Ahead(holds'[i]) /\ holds'[i].state = "ready"
                   /\ holds'[i].owner = ProcessOf[boundary.actor]

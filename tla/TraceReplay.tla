@@ -34,13 +34,18 @@ HasFlagNow(ticket) ==
     /\ (IF More THEN TokenMaps[Event.tokens] ELSE NoTokens)[ticket.actor] \in cancelled
 
 BatchesNow(k) ==
-    LET r == Min(k, Cardinality(Sampleable))
-        any == {batch \in [1 .. r -> Sampleable] : Cardinality(Range(batch)) = r}
+    LET choice == Choice(k)
+        r == IF Order = "replacement" THEN k ELSE Min(k, Cardinality(choice))
+        fits(batch) == Range(batch) \subseteq choice /\
+                       (Order = "replacement" \/ Cardinality(Range(batch)) = r)
         isDraw(e) == e.name \in {"Ask", "Draw"} /\ Len(e.slots) = r
-        fits(batch) == Range(batch) \subseteq Sampleable /\ Cardinality(Range(batch)) = r
         recorded == {batch \in {Event.slots} : isDraw(Event) /\ fits(batch)}
-    IN  IF Order = "fifo" THEN {SubSeq(OldestFirst(Sampleable), 1, r)}
-        ELSE IF Unobserved = {} THEN recorded ELSE any
+    IN  IF Order = "fifo" THEN {SubSeq(OldestFirst(choice), 1, r)}
+        ELSE IF Unobserved = {} THEN recorded
+        ELSE {batch \in [1 .. r -> choice] : fits(batch)}
+
+\* A program may have any number of leases.
+MayHaveAny(c, kind) == TRUE
 
 --------------------------------------------------------------------------------
 (* The observed events.                                                       *)
@@ -97,8 +102,9 @@ Section ==
         \/ Event.name = "Close" /\ Close(a[1])
         \/ Event.name = "Empty" /\ Event.slots = Sorted({s \in Slots : Live(s)}, Self) /\ Empty
 
-\* What needs no critical section, so that it may happen while somebody is inside.
-Outside ==
+\* What needs no critical section, so that it may happen while somebody is inside; in an
+\* overwriting buffer it does, since it takes pins away.
+Gathers ==
     LET h == Event.args[1]
     IN  \/ Event.name = "Ready" /\ OfHold(h) /\ Ready(h)
         \/ /\ Event.name = "Fail" /\ OfHold(h)
@@ -107,8 +113,8 @@ Outside ==
 Observed ==
     /\ More /\ due = {}
     /\ position' = position + 1
-    /\ \/ Section /\ due' = late /\ late' = {}
-       \/ Outside /\ UNCHANGED <<late, due>>
+    /\ \/ (Section \/ (Overwrites /\ Gathers)) /\ due' = late /\ late' = {}
+       \/ ~Overwrites /\ Gathers /\ UNCHANGED <<late, due>>
        \/ /\ Event.name = "SetCancel" /\ Event.args[1] \notin late
           /\ SetCancel(Event.args[1]) /\ UNCHANGED <<late, due>>
        \/ /\ Event.name = "SetCancel" /\ Event.actor = "nobody"

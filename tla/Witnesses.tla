@@ -69,6 +69,24 @@ LeaseMadeVoid == Loaded /\ \E h \in 1 .. Len(holds) : OutOnLease(holds[h])
 Rejected == \E x \in Actors : Reject(x)
 KilledWhileCopying == boundary.stage = "copying" /\ boundary.actor \in dead
 KilledWhileLoading == boundary.stage = "loading" /\ boundary.actor \in dead
+Evicted == Overwritten # {}
+EvictedPastPinned == \E s \in Overwritten, older \in Slots :
+    Live(older) /\ slots[older].pins > 0 /\ slots[older].stamp < slots[s].stamp
+EvictedWhileLeased == \E s \in Overwritten : \E h \in 1 .. Len(holds) :
+    OutOnLease(holds[h]) /\ s \in PinnedBy(h)
+EvictedWhileCopying == Overwritten # {} /\ boundary.slots # <<>>
+WriterWaitsForGather == Overwrites /\
+    /\ \E i \in 1 .. Len(tickets) : Side(tickets[i]) = "writer" /\ tickets[i].n > Room("writer")
+    /\ \E h \in 1 .. Len(holds) : ~Settled(holds[h])
+DrawnTwice == SomebodyGets /\ Cardinality(Range(Drawn.slots)) < Len(Drawn.slots)
+EpochEnds == InEpochs /\ SomebodyGets /\ \E k \in Wants :
+    Len(Drawn.slots) < k /\ Len(Drawn.slots) < Cardinality(Sampleable)
+NewEpoch == EpochBegins /\ \E h \in 1 .. Len(holds) : Remembered(h) # {}
+BackInEpoch == \E h \in Holds : Return(h) /\ ~(left' \subseteq left)
+TooLateForEpoch == InEpochs /\ \E h \in Holds : Return(h) /\
+    \E s \in PinnedBy(h + 1) : Live(s) /\ s \notin Remembered(h + 1)
+LastDropped == EpochBegins /\ left # {}
+RestoredLeft == Restored /\ left' # {} /\ left' # InPhase("live")'
 
 --------------------------------------------------------------------------------
 
@@ -83,6 +101,12 @@ WitnessNames == <<
     "CaptureWithQueue", "SpentWhileCopied", "DroppedWhileCopied", "HeldOffByCapture",
     "RestoredWithQueue", "RestoredWhileWaiting", "LeaseMadeVoid", "Rejected",
     "KilledWhileCopying", "KilledWhileLoading">>
+
+\* Those of overwriting buffers alone; the others need not look for them.
+OverwritingNames == <<
+    "Evicted", "EvictedPastPinned", "EvictedWhileLeased", "EvictedWhileCopying",
+    "WriterWaitsForGather", "DrawnTwice", "EpochEnds", "NewEpoch", "BackInEpoch",
+    "TooLateForEpoch", "LastDropped", "RestoredLeft">>
 
 Seen(name) ==
     CASE name = "WriterWaitsThenAdmitted" -> WriterWaitsThenAdmitted
@@ -122,9 +146,28 @@ Seen(name) ==
       [] name = "KilledWhileCopying" -> KilledWhileCopying
       [] name = "KilledWhileLoading" -> KilledWhileLoading
 
-ASSUME \A i \in 1 .. Len(WitnessNames) : TLCSet(i, FALSE)
+SeenOverwriting(name) ==
+    CASE name = "Evicted" -> Evicted
+      [] name = "EvictedPastPinned" -> EvictedPastPinned
+      [] name = "EvictedWhileLeased" -> EvictedWhileLeased
+      [] name = "EvictedWhileCopying" -> EvictedWhileCopying
+      [] name = "WriterWaitsForGather" -> WriterWaitsForGather
+      [] name = "DrawnTwice" -> DrawnTwice
+      [] name = "EpochEnds" -> EpochEnds
+      [] name = "NewEpoch" -> NewEpoch
+      [] name = "BackInEpoch" -> BackInEpoch
+      [] name = "TooLateForEpoch" -> TooLateForEpoch
+      [] name = "LastDropped" -> LastDropped
+      [] name = "RestoredLeft" -> RestoredLeft
 
-PrintWitness == \A i \in 1 .. Len(WitnessNames) :
-    TLCGet(i) \/ (Seen(WitnessNames[i]) =>
-        TLCSet(i, TRUE) /\ PrintT(<<"WITNESS", WitnessNames[i]>>))
+Count == Len(WitnessNames) + Len(OverwritingNames)
+ASSUME \A i \in 1 .. Count : TLCSet(i, FALSE)
+
+PrintOnce(i, name) == TLCSet(i, TRUE) /\ PrintT(<<"WITNESS", name>>)
+PrintWitness ==
+    /\ \A i \in 1 .. Len(WitnessNames) :
+          TLCGet(i) \/ (Seen(WitnessNames[i]) => PrintOnce(i, WitnessNames[i]))
+    /\ Overwrites => \A i \in Len(WitnessNames) + 1 .. Count :
+          LET name == OverwritingNames[i - Len(WitnessNames)]
+          IN  TLCGet(i) \/ (SeenOverwriting(name) => PrintOnce(i, name))
 ================================================================================

@@ -1,15 +1,17 @@
 """Compares, for each quick graph, what TLC prints with what the explorer finds.
 
-One run of TLC prints the graph while it explores it; its lines are read as they come. The Python
-side is explored when TLC is done, with nothing but the bounds in common.
+The run of TLC that checks the properties of a graph prints it as well. The Python side is explored
+when TLC is done, with nothing but the bounds in common. A graph whose run does not hold is not
+compared, and is no graph that agrees.
 """
 
+import threading
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 
 from forebay_spec.actions import ACTIONS, Machine
-from forebay_spec.bounds import QUICK, Bounds
+from forebay_spec.bounds import QUICK
 from forebay_spec.state import State
 
 from forebay_models.agree import compare
@@ -17,14 +19,9 @@ from forebay_models.describe import describe
 from forebay_models.explore.graph import explore
 from forebay_models.graphs import LabelledGraph
 from forebay_models.outcome import Outcome, Verdict
-from forebay_models.pool import run_with
 from forebay_models.progress import Observer, Quiet
-from forebay_models.tlc.edges import BadGraph, EdgeReader
-from forebay_models.tlc.java import ToolMissing, find_tools
-from forebay_models.tlc.judge import judge
-from forebay_models.tlc.manifest import ManifestError, Run, find_models, load_runs
-from forebay_models.tlc.runner import TlcRunner
-from forebay_models.tlc_check import could_not_run
+from forebay_models.tlc.manifest import ManifestError, find_models, load_runs
+from forebay_models.tlc_check import check_tlc, could_not_run
 
 
 def check_agree(
@@ -33,25 +30,43 @@ def check_agree(
     models: Path | None = None,
     observer: Observer | None = None,
 ) -> list[Outcome]:
-    """Compare the named quick graphs, or all, and return an outcome for each."""
+    """Let TLC print the named quick graphs, or all, compare each, and return an outcome for each.
+
+    Before them stand the outcomes of those runs of TLC that do not hold.
+    """
     observer = observer or Quiet()
     try:
-        directory = find_models(models)
-        by_graph = {run.graph: run for run in load_runs(directory) if run.graph is not None}
-        for name in names or QUICK:
-            if name not in QUICK:
-                raise ManifestError(f"no graph is called {name!r}; there are: {', '.join(QUICK)}")
-            if name not in by_graph:
-                raise ManifestError(f"no run of {directory / 'manifest.toml'} prints graph {name}")
-        tools = find_tools()
-    except (ManifestError, ToolMissing) as error:
+        runs = _runs_of(names or tuple(QUICK), models)
+    except ManifestError as error:
         return [could_not_run("agree", error)]
-    wanted = [QUICK[name] for name in names or QUICK]
-    observer.expects(len(wanted))
-    actions: set[str] = set()
-    checks = [_check(by_graph[bounds.name], bounds, actions, observer) for bounds in wanted]
-    outcomes = run_with(TlcRunner(tools, directory), checks)
-    return outcomes if names else [*outcomes, _together(outcomes, actions)]
+    agreement = Agreement(runs, observer)
+    said = check_tlc(
+        names=tuple(runs.values()), models=models, observer=observer, printed=agreement.compare
+    )
+    outcomes = agreement.outcomes()
+    if not names:
+        outcomes.append(agreement.together())
+    return [*(outcome for outcome in said if outcome.verdict is not Verdict.HOLDS), *outcomes]
+
+
+def check_tlc_and_agree(
+    *, tier: str = "quick", models: Path | None = None, observer: Observer | None = None
+) -> list[Outcome]:
+    """Run the manifest's runs of a tier, compare all quick graphs, and return the outcomes.
+
+    This is `check_tlc` and then `check_agree`, but that TLC explores each graph only once.
+    """
+    observer = observer or Quiet()
+    try:
+        runs = _runs_of(tuple(QUICK), models)
+    except ManifestError as error:
+        return [
+            *check_tlc(tier=tier, models=models, observer=observer),
+            could_not_run("agree", error),
+        ]
+    agreement = Agreement(runs, observer)
+    said = check_tlc(tier=tier, models=models, observer=observer, printed=agreement.compare)
+    return [*said, *agreement.outcomes(), agreement.together()]
 
 
 def explored(machine: Machine) -> LabelledGraph:
@@ -64,79 +79,98 @@ def explored(machine: Machine) -> LabelledGraph:
     )
 
 
-def _together(outcomes: Sequence[Outcome], actions: set[str]) -> Outcome:
-    """Say whether the graphs together have every action; agreeing about less shows little."""
-    missing = sorted(ACTIONS.keys() - actions)
-    ended = all(outcome.verdict in (Verdict.HOLDS, Verdict.VIOLATED) for outcome in outcomes)
-    return Outcome(
-        name="agree actions",
-        verdict=Verdict.VIOLATED
-        if missing and ended
-        else Verdict.INCONCLUSIVE
-        if missing
-        else Verdict.HOLDS,
-        bounds="all graphs together",
-        figures={
-            "states": sum(int(outcome.figures.get("states", 0)) for outcome in outcomes),
-            "edges": sum(int(outcome.figures.get("edges", 0)) for outcome in outcomes),
-            "actions": len(ACTIONS) - len(missing),
-        },
-        seconds=0.0,
-        detail=f"on no edge of any graph: {', '.join(missing)}" if missing else "",
-    )
+class Agreement:
+    """Compares the quick graphs as TLC prints them; `compare` may be called from several threads.
 
+    Args:
+        runs: the names of the graphs, each with that of the run that prints it.
+        observer: is told how far it has come.
+    """
 
-def _check(
-    run: Run, bounds: Bounds, actions: set[str], observer: Observer
-) -> Callable[[TlcRunner], Outcome]:
-    """Return the comparison of one graph, which adds the names of its actions to `actions`."""
-    name = f"agree {bounds.name}"
+    def __init__(self, runs: Mapping[str, str], observer: Observer) -> None:
+        self._runs = runs
+        self._observer = observer
+        self._lock = threading.Lock()
+        self._actions: set[str] = set()
+        self._compared: dict[str, Outcome] = {}
+        observer.expects(len(runs))
 
-    def check(runner: TlcRunner) -> Outcome:
-        observer.begins(name)
+    def compare(self, graph: str, printed: LabelledGraph) -> None:
+        """Compare a whole graph that TLC has printed with the explorer's of that name."""
+        if graph not in self._runs:
+            return
+        name = f"agree {graph}"
+        self._observer.begins(name)
         started = time.monotonic()
-        reader = EdgeReader()
-
-        def take(line: str) -> bool:
-            taken = reader.take(line)
-            observer.says(name, f"{reader.edges:,} edges")
-            return taken
-
-        def ended(verdict: Verdict, detail: str, **figures: int) -> Outcome:
-            outcome = Outcome(
-                name=name,
-                verdict=verdict,
-                bounds=bounds.line(),
-                figures=figures,
-                seconds=time.monotonic() - started,
-                detail=detail,
-            )
-            observer.ends(name, outcome)
-            return outcome
-
-        try:
-            result = runner.run(run, take=take)
-        except BadGraph as error:
-            return ended(Verdict.COULD_NOT_RUN, f"TLC printed what cannot be read: {error}")
-        except OSError as error:
-            return ended(Verdict.COULD_NOT_RUN, str(error))
-        judged = judge(run, result, bounds=bounds.line())
-        if judged.verdict is not Verdict.HOLDS:
-            return ended(judged.verdict, judged.detail)
-        observer.says(name, "exploring")
-        printed, found = reader.graph(), explored(Machine(bounds))
-        labels = {label for _, label, _ in printed.edges}
-        actions.update(label.partition("(")[0] for label in labels)
+        bounds = QUICK[graph]
+        found = explored(Machine(bounds))
         comparison = compare(printed, found, names=("TLA+", "Python"), describe=describe_state)
-        return ended(
-            Verdict.HOLDS if comparison.equal else Verdict.VIOLATED,
-            comparison.text(),
-            states=len(printed.states),
-            edges=len(printed.edges),
-            labels=len(labels),
+        labels = {label for _, label, _ in printed.edges}
+        outcome = Outcome(
+            name=name,
+            verdict=Verdict.HOLDS if comparison.equal else Verdict.VIOLATED,
+            bounds=bounds.line(),
+            figures={
+                "states": len(printed.states),
+                "edges": len(printed.edges),
+                "labels": len(labels),
+            },
+            seconds=time.monotonic() - started,
+            detail=comparison.text(),
+        )
+        with self._lock:
+            self._actions.update(label.partition("(")[0] for label in labels)
+            self._compared[graph] = outcome
+        self._observer.ends(name, outcome)
+
+    def outcomes(self) -> list[Outcome]:
+        """Return an outcome for each graph, once TLC has ended."""
+        for graph, run in self._runs.items():
+            if graph not in self._compared:
+                name = f"agree {graph}"
+                reason = f"there is no whole graph to compare with, since tlc {run} does not hold"
+                self._observer.begins(name)
+                self._compared[graph] = could_not_run(name, reason)
+                self._observer.ends(name, self._compared[graph])
+        return [self._compared[graph] for graph in self._runs]
+
+    def together(self) -> Outcome:
+        """Say whether the graphs together have every action; agreeing about less shows little."""
+        outcomes = self.outcomes()
+        missing = sorted(ACTIONS.keys() - self._actions)
+        ended = all(outcome.verdict in (Verdict.HOLDS, Verdict.VIOLATED) for outcome in outcomes)
+        return Outcome(
+            name="agree actions",
+            verdict=Verdict.VIOLATED
+            if missing and ended
+            else Verdict.INCONCLUSIVE
+            if missing
+            else Verdict.HOLDS,
+            bounds="all graphs together",
+            figures={
+                "states": sum(int(outcome.figures.get("states", 0)) for outcome in outcomes),
+                "edges": sum(int(outcome.figures.get("edges", 0)) for outcome in outcomes),
+                "actions": len(ACTIONS) - len(missing),
+            },
+            seconds=0.0,
+            detail=f"on no edge of any graph: {', '.join(missing)}" if missing else "",
         )
 
-    return check
+
+def _runs_of(names: Sequence[str], models: Path | None) -> dict[str, str]:
+    """Return the names of the graphs, each with that of the run that prints it.
+
+    Raises:
+        ManifestError: A graph or its run does not exist.
+    """
+    directory = find_models(models)
+    by_graph = {run.graph: run.name for run in load_runs(directory) if run.graph is not None}
+    for name in names:
+        if name not in QUICK:
+            raise ManifestError(f"no graph is called {name!r}; there are: {', '.join(QUICK)}")
+        if name not in by_graph:
+            raise ManifestError(f"no run of {directory / 'manifest.toml'} prints graph {name}")
+    return {name: by_graph[name] for name in names}
 
 
 def describe_state(state: Hashable) -> dict[str, str]:

@@ -5,14 +5,17 @@ exit code of the worst verdict. What a command needs is imported when it runs, s
 quick and a missing extra is named by the command that needs it.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from forebay_models.outcome import Outcome
+from forebay_models.parts import Part, run_parts
 from forebay_models.progress import Observer, bar
 from forebay_models.verdicts import report
 
@@ -151,22 +154,21 @@ def everything(
 ) -> None:
     """Do all of the above and end with one table.
 
-    Agreement is always about the quick graphs.
+    Agreement is always about the quick graphs, which TLC prints while it checks them.
 
     Example: `forebay check all --tier full`
     """
-    _run("check all", as_json, save, lambda observer: every_check(observer, tier, models))
+    _run(
+        "check all", as_json, save, lambda observer: run_parts(every_check(tier, models), observer)
+    )
 
 
-def every_check(
-    observer: Observer, tier: Tier = Tier.QUICK, models: Path | None = None
-) -> list[Outcome]:
-    """Return the outcomes of all checks, in the order of the verification ladder."""
+def every_check(tier: Tier = Tier.QUICK, models: Path | None = None) -> list[Part]:
+    """Return all checks, in the order of the verification ladder."""
     return [
-        *_kernel(observer, None),
-        *_explore(observer, tier, ()),
-        *_tlc(observer, tier, (), models, False),
-        *_agree(observer, (), models),
+        Part(name="kernel", run=partial(_kernel, seconds=None)),
+        Part(name="explore", run=partial(_explore, tier=tier, names=())),
+        Part(name="tlc", run=partial(_tlc_and_agree, tier=tier, models=models), alone=True),
     ]
 
 
@@ -177,9 +179,12 @@ def _run(
     checks: Callable[[Observer], Sequence[Outcome]],
 ) -> None:
     """Run checks under a progress bar, report them and exit with their verdict."""
+    began = time.monotonic()
     with bar() as observer:
         outcomes = checks(observer)
-    raise typer.Exit(int(report(outcomes, command=command, as_json=as_json, save=save)))
+    took = time.monotonic() - began
+    verdict = report(outcomes, command=command, as_json=as_json, save=save, took=took)
+    raise typer.Exit(int(verdict))
 
 
 def _kernel(observer: Observer, seconds: int | None) -> list[Outcome]:
@@ -208,3 +213,9 @@ def _agree(observer: Observer, names: Sequence[str], models: Path | None) -> lis
     from forebay_models.agree_check import check_agree
 
     return check_agree(names=names, models=models, observer=observer)
+
+
+def _tlc_and_agree(observer: Observer, tier: Tier, models: Path | None) -> list[Outcome]:
+    from forebay_models.agree_check import check_tlc_and_agree
+
+    return check_tlc_and_agree(tier=tier.value, models=models, observer=observer)

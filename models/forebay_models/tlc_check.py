@@ -1,15 +1,17 @@
 """Runs TLC over the models of `tla/manifest.toml` and judges each run.
 
-Runs that print a state graph belong to `agree_check`, which compares it; they run here only when
-they are asked for by name.
+A run that names a graph prints it while it explores it; its lines are read as they come. Only the
+graph of a run that holds is passed on, since one that has found a violation has stopped half way.
 """
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from forebay_models.graphs import LabelledGraph
 from forebay_models.outcome import Outcome, Verdict
 from forebay_models.pool import run_with
 from forebay_models.progress import Observer, Quiet
+from forebay_models.tlc.edges import BadGraph, EdgeReader
 from forebay_models.tlc.java import ToolMissing, find_tools
 from forebay_models.tlc.judge import judge
 from forebay_models.tlc.manifest import (
@@ -23,6 +25,9 @@ from forebay_models.tlc.manifest import (
 from forebay_models.tlc.messages import Report
 from forebay_models.tlc.runner import TlcRunner
 
+Printed = Callable[[str, LabelledGraph], None]
+"""Is told the name of a graph and the graph, whole, in one of several threads."""
+
 
 def check_tlc(
     *,
@@ -31,11 +36,17 @@ def check_tlc(
     models: Path | None = None,
     show: bool = False,
     observer: Observer | None = None,
+    printed: Printed | None = None,
 ) -> list[Outcome]:
     """Run the manifest's runs of a tier, or the named ones, and return an outcome for each.
 
-    `models` is the directory of the models if it is not the usual one. `show` asks for the
-    counterexamples of expected failures too.
+    Args:
+        tier: of the runs, if none is named.
+        names: of the runs.
+        models: the directory of the models if it is not the usual one.
+        show: asks for the counterexamples of expected failures too.
+        observer: is told how far it has come.
+        printed: gets each graph that a run prints, once that run has ended and holds.
     """
     observer = observer or Quiet()
     try:
@@ -44,15 +55,13 @@ def check_tlc(
         tools = find_tools()
     except (ManifestError, ToolMissing) as error:
         return [could_not_run("tlc", error)]
-    if not names:
-        runs = tuple(run for run in runs if run.graph is None)
     observer.expects(len(runs))
-    checks = [_check(run, directory, show, observer) for run in runs]
+    checks = [_check(run, directory, show, observer, printed) for run in runs]
     return run_with(TlcRunner(tools, directory), checks)
 
 
 def _check(
-    run: Run, directory: Path, show: bool, observer: Observer
+    run: Run, directory: Path, show: bool, observer: Observer, printed: Printed | None
 ) -> Callable[[TlcRunner], Outcome]:
     """Return the check of one run."""
     name = f"tlc {run.name}"
@@ -63,19 +72,35 @@ def _check(
 
     def check(runner: TlcRunner) -> Outcome:
         observer.begins(name)
+        reader = EdgeReader()
+
+        def take(line: str) -> bool:
+            return run.graph is not None and reader.take(line)
+
         try:
-            result = runner.run(run, progress=progress)
+            result = runner.run(run, progress=progress, take=take)
+        except BadGraph as error:
+            outcome = could_not_run(name, f"TLC printed what cannot be read: {error}")
         except OSError as error:
             outcome = could_not_run(name, error)
         else:
-            outcome = judge(run, result, bounds=bounds_of(run, directory), show=show)
+            outcome = judge(
+                run,
+                result,
+                bounds=bounds_of(run, directory),
+                show=show,
+                labels_of=reader.labels,
+            )
         observer.ends(name, outcome)
+        whole = outcome.verdict is Verdict.HOLDS and run.expect == "holds"
+        if printed is not None and run.graph is not None and whole:
+            printed(run.graph, reader.graph())
         return outcome
 
     return check
 
 
-def could_not_run(name: str, reason: Exception) -> Outcome:
+def could_not_run(name: str, reason: Exception | str) -> Outcome:
     """Return the outcome of a check that lacks something that it needs."""
     return Outcome(
         name=name,

@@ -37,7 +37,7 @@ TheRequests == {<<"plain", 1, 1>>}
 TheTokens == [x \\in Actors |-> NoToken]
 ====
 """
-CFG = """SPECIFICATION Spec
+CFG = """SPECIFICATION GraphSpec
 CONSTANTS
     Capacity = 1
     UsesPerRecord = 1
@@ -53,18 +53,22 @@ CONSTANTS
     Features = {"Abandon", "Capture", "Restore"}
     Closings = {}
 INVARIANT PrintInit
-ACTION_CONSTRAINT PrintEdge
 """
+
+
+def write_models(directory: Path, cfg: str = CFG) -> None:
+    """Put the tiny model into a directory, with all that it extends."""
+    for source in (*TLA.glob("ReplayBuffer*.tla"), TLA / "Graph.tla"):
+        (directory / source.name).write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
+    (directory / "Tiny.tla").write_text(MODULE, encoding="utf-8")
+    (directory / "Tiny.cfg").write_text(cfg, encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory: pytest.TempPathFactory) -> LabelledGraph:
     """The graph as TLC prints it."""
     directory = tmp_path_factory.mktemp("tiny")
-    for name in ("ReplayBufferCore.tla", "ReplayBuffer.tla", "Graph.tla"):
-        (directory / name).write_text((TLA / name).read_text(encoding="utf-8"), encoding="utf-8")
-    (directory / "Tiny.tla").write_text(MODULE, encoding="utf-8")
-    (directory / "Tiny.cfg").write_text(CFG, encoding="utf-8")
+    write_models(directory)
     reader = EdgeReader()
     with TlcRunner(find_tools(), directory) as runner:
         result = runner.run(Run(name="tiny", module="Tiny", cfg="Tiny.cfg"), take=reader.take)

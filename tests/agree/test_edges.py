@@ -10,11 +10,12 @@ START = (
     '[slots |-> <<[phase |-> "free", uses |-> 0, pins |-> 0, stamp |-> 0]>>, free |-> <<0>>, '
     "fresh |-> 1, filling |-> [p1 |-> <<>>], tickets |-> <<>>, holds |-> <<>>, "
     'closing |-> "open", cancelled |-> {}, dead |-> {}, '
-    'boundary |-> [stage |-> "none", actor |-> "nobody", slots |-> <<>>], saved |-> <<>>]'
+    'boundary |-> [stage |-> "none", actor |-> "nobody", slots |-> <<>>], left |-> {}, '
+    "saved |-> <<>>]"
 )
 SNAPSHOT = (
     '[slots |-> <<[phase |-> "live", uses |-> 1, pins |-> 1, stamp |-> 1]>>, free |-> <<2, 1>>, '
-    "fresh |-> 1, queue |-> <<[stamps |-> <<3>>, slots |-> <<0>>]>>]"
+    "fresh |-> 1, queue |-> <<[stamps |-> <<3>>, slots |-> <<0>>]>>, left |-> {1}]"
 )
 FULL = (
     '[slots |-> <<[phase |-> "live", uses |-> 1, pins |-> 1, stamp |-> 2]>>, free |-> << >>, '
@@ -24,7 +25,7 @@ FULL = (
     'state |-> "ready"], [owner |-> "q1", kind |-> "prefetched", slots |-> <<0>>, '
     'stamps |-> <<2>>, state |-> "failed"]>>, closing |-> "draining", cancelled |-> {"t1", "t2"}, '
     'dead |-> {"c2"}, boundary |-> [stage |-> "copying", actor |-> "c3", slots |-> <<0>>], '
-    f"saved |-> <<{SNAPSHOT}>>]"
+    f"left |-> {{2, 0}}, saved |-> <<{SNAPSHOT}>>]"
 )
 FULL_STATE = State(
     slots=(Slot(Phase.LIVE, 1, 1, 2),),
@@ -40,7 +41,8 @@ FULL_STATE = State(
     cancelled=frozenset({"t1", "t2"}),
     dead=frozenset({"c2"}),
     boundary=Boundary("copying", "c3", (0,)),
-    saved=Saved((Slot(Phase.LIVE, 1, 1, 1),), (2, 1), 1, (((0,), (3,)),)),
+    saved=Saved((Slot(Phase.LIVE, 1, 1, 1),), (2, 1), 1, (((0,), (3,)),), frozenset({1})),
+    left=frozenset({0, 2}),
 )
 
 
@@ -64,6 +66,16 @@ def test_states_and_labels_are_read() -> None:
     assert (graph.states[0].boundary, graph.states[0].saved) == (Boundary("none", "", ()), None)
     assert graph.initial == {0}
     assert graph.edges == {(0, "Arrive(p1,1)", 1), (0, "Empty", 1)}
+
+
+def test_the_labels_between_two_states_are_told() -> None:
+    reader = EdgeReader()
+    reader.take(edge(START, '{<<"Empty">>}', FULL))
+    reader.take(edge(START, '{<<"Arrive", "p1", 1>>}', FULL))
+    start = reader.graph().states[0]
+    assert isinstance(start, State)
+    assert reader.labels(start, FULL_STATE) == ("Arrive(p1,1)", "Empty")
+    assert reader.labels(FULL_STATE, start) == ()
 
 
 def test_one_state_printed_in_two_ways_is_one_state() -> None:
@@ -111,6 +123,8 @@ def test_a_step_without_a_label_is_an_error() -> None:
         ("free |-> <<0>>", "free |-> <<0>"),
         ('stage |-> "none"', 'stage |-> "halting"'),
         ('actor |-> "nobody"', "actor |-> 0"),
+        ("left |-> {}", "left |-> <<>>"),
+        ("left |-> {}", 'left |-> {"p1"}'),
         ("saved |-> <<>>", "saved |-> {}"),
         ("saved |-> <<>>", f"saved |-> <<{SNAPSHOT}, {SNAPSHOT}>>"),
         ("saved |-> <<>>", f"saved |-> <<{SNAPSHOT.replace('queue', 'stack')}>>"),

@@ -29,6 +29,22 @@ def test_every_quick_graph_is_printed_by_one_run() -> None:
     assert sorted(run.graph for run in RUNS if run.graph is not None) == sorted(QUICK)
 
 
+def test_the_graph_has_the_actions_of_the_machine_each_with_its_own_label() -> None:
+    """An action that `Next` has and `GraphNext` has not would be looked at by no run of a graph."""
+    graph = re.search(r"GraphNext ==\n(.*?)\nGraphSpec", source("Graph"), re.DOTALL)
+    machine = re.search(r"\nNext ==\n(.*?)\n\n", source("ReplayBuffer"), re.DOTALL)
+    assert graph is not None
+    assert machine is not None
+    said = re.findall(r"(\w+)(?:\(([^)]*)\))? /\\ Says\(<<\"(\w+)\"(?:, (.*?))?>>\)", graph[1])
+    assert len(said) == graph[1].count("\\/ ") == graph[1].count("Says")
+    assert [(name, given) for name, given, _, _ in said] == [
+        (label, shown) for _, _, label, shown in said
+    ]
+    helpers = {"Arrives": "Arrive", "Asks": "Ask"}
+    named = re.findall(r"\b([A-Z]\w+)(?:\(|\b(?= *\\/| *$))", machine[1], re.MULTILINE)
+    assert sorted(helpers.get(name, name) for name in named) == sorted(name for name, *_ in said)
+
+
 def test_every_property_is_checked_by_a_run_that_holds() -> None:
     checked = set()
     for run in RUNS:

@@ -103,7 +103,8 @@ def buffer_state(
     """Return a whole state of a buffer of one slot."""
     slot = f'[stamp |-> 0, uses |-> 0, phase |-> "{phase}", pins |-> 0]'
     stage, _, actor = boundary.split()
-    snapshot = f"[slots |-> ( 0 :> {slot} ), free |-> <<>>, fresh |-> 0, queue |-> <<>>]"
+    rest = "free |-> <<>>, fresh |-> 0, queue |-> <<>>, left |-> {}"
+    snapshot = f"[slots |-> ( 0 :> {slot} ), {rest}]"
     return TraceState(
         number,
         action,
@@ -118,6 +119,7 @@ def buffer_state(
             "cancelled": "{}",
             "dead": dead,
             "boundary": f'[stage |-> "{stage}", actor |-> "{actor}", slots |-> <<>>]',
+            "left": "{}",
             "saved": f"<<{snapshot}>>" if saved else "<<>>",
             "n": "1",
         },

@@ -73,6 +73,13 @@ class EdgeReader:
             tuple(self._by_state), frozenset(self._initial), frozenset(self._edges)
         )
 
+    def labels(self, before: State, after: State) -> tuple[str, ...]:
+        """Return the labels of the steps between two states, of all lines so far."""
+        ends = self._by_state.get(before), self._by_state.get(after)
+        return tuple(
+            sorted(label for source, label, target in self._edges if (source, target) == ends)
+        )
+
     def _state(self, text: str) -> int:
         number = self._by_text.get(text)
         if number is None:
@@ -88,7 +95,7 @@ class EdgeReader:
             if not isinstance(value, frozenset):
                 raise BadGraph(f"expected a set of labels, got {text}")
             if not value:
-                raise BadGraph("TLC took a step that no label explains; add its action to Labels")
+                raise BadGraph("TLC took a step that no label explains")
             labels = tuple(sorted(to_label(label) for label in value))
             self._labels[text] = labels
         return labels
@@ -122,6 +129,7 @@ def to_state(value: Value) -> State:
             cancelled=frozenset(_text(token) for token in _set(value["cancelled"])),
             dead=frozenset(_text(actor) for actor in _set(value["dead"])),
             boundary=_boundary(_record(value["boundary"])),
+            left=_slot_set(value["left"]),
             saved=_saved(_sequence(value["saved"])),
         )
     except KeyError as error:
@@ -202,6 +210,7 @@ def _saved(value: tuple[Value, ...]) -> Saved | None:
         free=_numbers(record["free"]),
         fresh=_number(record["fresh"]),
         queue=tuple(_batch(_record(batch)) for batch in _sequence(record["queue"])),
+        left=_slot_set(record["left"]),
     )
 
 
@@ -232,6 +241,10 @@ def _set(value: Value) -> frozenset[Value]:
     if not isinstance(value, frozenset):
         raise BadGraph(f"expected a set, got {show(value)}")
     return value
+
+
+def _slot_set(value: Value) -> frozenset[int]:
+    return frozenset(_number(item) for item in _set(value))
 
 
 def _numbers(value: Value) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from forebay_models.runs.tlc import TlcRun
 from forebay_models.tlc.manifest import Run
 from forebay_models.tlc.messages import Report
 from forebay_models.tlc.runner import Result
-from forebay_models.tlc.trace import trace_shown
+from forebay_models.tlc.trace import LabelsOf, trace_shown
 from forebay_models.tlc.values import BadValue, Value, parse, unquote
 from forebay_models.tokens import token_of
 
@@ -27,8 +27,23 @@ _KINDS = {
 }
 
 
-def judge(run: Run, result: Result, *, bounds: str, show: bool = False) -> Outcome:
-    """Return the outcome of a run; `show` asks for the counterexample of an expected failure."""
+def judge(
+    run: Run,
+    result: Result,
+    *,
+    bounds: str,
+    show: bool = False,
+    labels_of: LabelsOf | None = None,
+) -> Outcome:
+    """Return the outcome of a run.
+
+    Args:
+        run: what was run, and how it should end.
+        result: how it ended.
+        bounds: what it is limited to.
+        show: asks for the counterexample of an expected failure.
+        labels_of: tells what was printed of a step, if the run prints its steps.
+    """
     report = result.report
     figures: dict[str, Figure] = {"states": report.distinct}
     if report.depth:
@@ -50,6 +65,18 @@ def judge(run: Run, result: Result, *, bounds: str, show: bool = False) -> Outco
     if report.errors or not finished or not consistent:
         return outcome(Verdict.COULD_NOT_RUN, _trouble(run, result))
 
+    def shown(what: str, token: str = "") -> tuple[str, Counterexample | None]:
+        """Return a violation as text, and as a counterexample if TLC has printed one."""
+        failure = trace_shown(
+            report,
+            name=f"tlc {run.name}",
+            setting=bounds,
+            what=[what],
+            token=token,
+            labels_of=labels_of,
+        )
+        return (what if failure is None else failure.as_text()), failure
+
     if report.violated is not None:
         name = _violated_name(run, report)
         figures["steps"] = max(len(report.trace) - 1, 0)
@@ -57,11 +84,11 @@ def judge(run: Run, result: Result, *, bounds: str, show: bool = False) -> Outco
         what = _found(run, report, name)
         if as_expected:
             figures["found"] = name or report.violated
-            return outcome(Verdict.HOLDS, *(_shown(run, report, bounds, what) if show else ("",)))
+            return outcome(Verdict.HOLDS, *(shown(what) if show else ("",)))
         expected = "no violation" if run.expect == "holds" else f"{run.property or run.expect}"
         what = f"{what}; expected: {expected}"
         token = token_of(TlcRun(run.name))
-        return outcome(Verdict.VIOLATED, *_shown(run, report, bounds, what, token))
+        return outcome(Verdict.VIOLATED, *shown(what, token))
 
     if run.expect != "holds":
         what = f"the planted fault {run.fault}" if run.fault else "the expected violation"
@@ -77,15 +104,6 @@ def judge(run: Run, result: Result, *, bounds: str, show: bool = False) -> Outco
         figures["mutual waits"] = sum(value[0] == "MUTUAL" for value in values)
     complaints = _complaints(run, report, reached, values)
     return outcome(Verdict.VIOLATED if complaints else Verdict.HOLDS, "\n".join(complaints))
-
-
-def _shown(
-    run: Run, report: Report, bounds: str, what: str, token: str = ""
-) -> tuple[str, Counterexample | None]:
-    """Return a violation as text, and as a counterexample if TLC has printed one."""
-    name = f"tlc {run.name}"
-    failure = trace_shown(report, name=name, setting=bounds, what=[what], token=token)
-    return (what if failure is None else failure.as_text()), failure
 
 
 def _complaints(

@@ -3,11 +3,11 @@
 TLC names the action of a step but neither its parameters nor who takes it. Both are read off the
 step itself: the actor is the one whose ticket, slots or hold change, and the table shows what
 changes, so that the parameters can be seen. This works for faulty actions too, which no
-specification knows. States of the buffer are shown as the explorer shows them, others entry by
-entry.
+specification knows. A run that prints its steps has told their labels before, and these are shown
+instead. States of the buffer are shown as the explorer shows them, others entry by entry.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from forebay_spec.state import State
 
@@ -17,9 +17,18 @@ from forebay_models.tlc.edges import NOBODY, BadGraph, to_state
 from forebay_models.tlc.messages import Report, TraceState
 from forebay_models.tlc.values import BadValue, Function, Value, parse, show
 
+LabelsOf = Callable[[State, State], Sequence[str]]
+"""Returns the labels that were printed of a step between two states; none if none was."""
+
 
 def trace_shown(
-    report: Report, *, name: str, setting: str, what: Sequence[str], token: str = ""
+    report: Report,
+    *,
+    name: str,
+    setting: str,
+    what: Sequence[str],
+    token: str = "",
+    labels_of: LabelsOf | None = None,
 ) -> Counterexample | None:
     """Return the trace of a report, with what becomes of it at the end, or None without a trace.
 
@@ -29,13 +38,14 @@ def trace_shown(
         setting: the bounds.
         what: sentences that say what is wrong.
         token: with which it can be replayed.
+        labels_of: tells what was printed of a step, if the run prints its steps.
     """
     if not report.trace:
         return None
     return Counterexample(
         name=name,
         setting=setting,
-        rows=rows_of(report.trace),
+        rows=rows_of(report.trace, labels_of),
         what=(*what, *_end(report)),
         token=token,
     )
@@ -51,37 +61,50 @@ def _end(report: Report) -> tuple[str, ...]:
     return (f"then {action} leads back to the state after step {again}, and so on for ever",)
 
 
-def rows_of(trace: Sequence[TraceState]) -> tuple[Row, ...]:
+def rows_of(trace: Sequence[TraceState], labels_of: LabelsOf | None = None) -> tuple[Row, ...]:
     """Return a step for each state; the first is the initial state."""
     states = [{name: _parsed(text) for name, text in state.variables.items()} for state in trace]
-    shown = _as_buffer(states) or [_lines(state) for state in states]
+    buffers = _as_buffer(states)
+    shown = (
+        [_lines(state) for state in states]
+        if buffers is None
+        else [
+            {**describe(buffer), **_lines(_others(state))}
+            for buffer, state in zip(buffers, states, strict=True)
+        ]
+    )
     rows = [Row(label="initially", state=shown[0])] if shown else []
     for number in range(1, len(states)):
         actor, parameters = _who(states[number - 1], states[number])
         action = trace[number].action
         label = f"{action}({','.join(parameters)})" if parameters else action
+        if labels_of is not None and buffers is not None:
+            label = " or ".join(labels_of(buffers[number - 1], buffers[number])) or label
         rows.append(Row(label=label, actor=actor, state=shown[number]))
     return tuple(rows)
 
 
-def _as_buffer(states: Sequence[Mapping[str, Value]]) -> list[dict[str, str]] | None:
-    """Return the descriptions of the states if all of them are states of a buffer, else None.
+def _as_buffer(states: Sequence[Mapping[str, Value]]) -> list[State] | None:
+    """Return the states as those of a buffer if all of them are, else None.
 
     TLC numbers the slots of a variable from 0, as a function, where a printed graph has a sequence.
     """
-    descriptions = []
+    buffers = []
     for state in states:
         fields = {name: value for name, value in state.items() if name in State._fields}
         saved = fields.get("saved")
         if isinstance(saved, tuple):
             fields["saved"] = tuple(_slots_in_order(snapshot) for snapshot in saved)
         try:
-            description = describe(to_state(_slots_in_order(Function(fields))))
+            buffers.append(to_state(_slots_in_order(Function(fields))))
         except BadGraph:
             return None
-        rest = {name: value for name, value in state.items() if name not in State._fields}
-        descriptions.append({**description, **_lines(rest)})
-    return descriptions
+    return buffers
+
+
+def _others(variables: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the variables that are no part of a buffer."""
+    return {name: value for name, value in variables.items() if name not in State._fields}
 
 
 def _slots_in_order(record: Value) -> Value:

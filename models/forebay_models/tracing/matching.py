@@ -144,7 +144,7 @@ class Matcher:
         if actor_of_hold(state, event) != event.actor or not isinstance(h, int):
             return
         if state.holds[h].state == "ready" and state.holds[h].slots == event.slots:
-            yield gathered(state, h, "failed")
+            yield gathered(self._bounds, state, h, "failed")
 
     def _verdict(self, state: State, event: Event) -> str | None:
         """Return what the kernel says to the waiting call of an event's actor, if it waits."""

@@ -35,6 +35,7 @@ CONSTANTS
     HasFlag <- HasFlagNow
     Tokens <- AllTokens
     Batches <- BatchesNow
+    MayHave <- MayHaveAny
 INVARIANT Reached
 CONSTRAINT Within
 """

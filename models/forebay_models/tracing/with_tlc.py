@@ -15,7 +15,12 @@ from forebay_models.tlc.runner import TlcRunner
 from forebay_models.tracing.module import ROOT, TraceModule
 from forebay_models.tracing.setting import Setting
 
-SOURCES: Final = ("ReplayBufferCore.tla", "ReplayBuffer.tla", "TraceReplay.tla")
+SOURCES: Final = (
+    "ReplayBufferCore.tla",
+    "ReplayBufferOverwriting.tla",
+    "ReplayBuffer.tla",
+    "TraceReplay.tla",
+)
 MOST_STATES: Final = 50_000
 """So many states are followed if there are actors who are not observed."""
 
