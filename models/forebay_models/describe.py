@@ -28,6 +28,8 @@ def describe(state: State) -> dict[str, str]:
     else:
         lines["boundary"] = ""
     lines["saved"] = "" if state.saved is None else _saved(state.saved)
+    if state.left:  # only a buffer that has epochs ever says something of it
+        lines["left"] = _numbers(tuple(sorted(state.left)))
     return {name: text or "-" for name, text in lines.items()}
 
 
@@ -37,6 +39,7 @@ def _saved(saved: Saved) -> str:
             *map(_slot, saved.slots),
             f"free {_numbers(saved.free)}, {saved.fresh} of them fresh",
             *(f"queue {_numbers(slots)} aged {_numbers(ages)}" for slots, ages in saved.queue),
+            *[f"left {_numbers(tuple(sorted(saved.left)))}"] * bool(saved.left),
         ]
     )
 

@@ -70,6 +70,13 @@ class Fields:
             raise self.error(name, "a whole number", found)
         return found
 
+    def flag(self, name: str) -> bool:
+        """Return a field that is true or false."""
+        found = self.take(name)
+        if not isinstance(found, bool):
+            raise self.error(name, "true or false", found)
+        return found
+
     def number(self, name: str) -> float:
         """Return a field that is a number."""
         found = self.take(name)

@@ -27,11 +27,13 @@ class Step:
 def changes(before: Mapping[str, str] | None, after: Mapping[str, str]) -> tuple[str, ...]:
     """Return a line `name = text` for each variable of `after` that differs from `before`.
 
-    Without `before` every variable gets a line. A step that changes nothing says so.
+    Without `before` every variable gets a line. One that `after` says nothing of any more has
+    nothing. A step that changes nothing says so.
     """
+    gone = {name: "-" for name in before or () if name not in after}
     lines = tuple(
         f"{name} = {text}"
-        for name, text in after.items()
+        for name, text in {**after, **gone}.items()
         if before is None or before.get(name) != text
     )
     return lines or ("(nothing changes)",)

@@ -218,7 +218,7 @@ def _ends(outcome: HoldState) -> Callable[[Bounds, State, int], tuple[State, ...
     def effect(bounds: Bounds, state: State, h: int) -> tuple[State, ...]:
         if is_stale(state, state.holds[h]):
             return _return(bounds, state, h)
-        return (gathered(state, h, outcome),)
+        return (gathered(bounds, state, h, outcome),)
 
     return effect
 

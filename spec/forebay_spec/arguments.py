@@ -19,8 +19,20 @@ def writes(bounds: Bounds, state: State) -> Iterable[Args]:
 
 
 def reads(bounds: Bounds, state: State) -> Iterable[Args]:
-    """Return every call that draws."""
-    return ((c, *request) for c in bounds.readers for request in bounds.requests)
+    """Return every call that draws.
+
+    Nothing of an overwriting buffer would bound how many leases an actor has, as they pin nothing;
+    so there is no call for a second one.
+    """
+    if not bounds.overwriting:
+        return ((c, *request) for c in bounds.readers for request in bounds.requests)
+    lease = {hold.owner for hold in state.holds if hold.kind == "lease"}
+    return (
+        (c, *request)
+        for c in bounds.readers
+        for request in bounds.requests
+        if request.kind != "lease" or c not in lease
+    )
 
 
 def who_wait(bounds: Bounds, state: State) -> Iterable[Args]:

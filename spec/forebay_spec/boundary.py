@@ -11,6 +11,7 @@ from forebay_spec.kernel import Phase
 from forebay_spec.state import (
     FREE_SLOT,
     NO_BOUNDARY,
+    NOTHING,
     Boundary,
     Hold,
     Holds,
@@ -33,7 +34,7 @@ def snapshot(bounds: Bounds, state: State, process: str) -> Saved:
         else:
             state = returned(bounds, state, h)
     queue = tuple((hold.slots, hold.stamps) for hold in state.holds)
-    return Saved(state.slots, state.free, state.fresh, queue)
+    return Saved(state.slots, state.free, state.fresh, queue, state.left)
 
 
 def captured(bounds: Bounds, state: State, actor: str) -> State:
@@ -54,6 +55,7 @@ def loaded(bounds: Bounds, state: State, actor: str) -> State:
         fresh=bounds.capacity,
         holds=(),
         boundary=Boundary("loading", actor, ()),
+        left=NOTHING,
     )
 
 
@@ -67,6 +69,7 @@ def restored(bounds: Bounds, state: State, actor: str) -> State:
         fresh=saved.fresh,
         holds=queue_of(saved, bounds.process(actor)),
         boundary=NO_BOUNDARY,
+        left=saved.left,
     )
 
 

@@ -8,7 +8,7 @@ from forebay_spec.actions import Label
 from forebay_spec.boundary import queue_of
 from forebay_spec.bounds import Bounds
 from forebay_spec.kernel import Closing, Phase
-from forebay_spec.state import NO_BOUNDARY, Hold, Saved, State
+from forebay_spec.state import NO_BOUNDARY, NOTHING, Hold, Saved, State, pinned_by
 
 _LIVE = Phase.LIVE
 
@@ -22,16 +22,18 @@ def capture_complete(bounds: Bounds, before: State, label: Label, after: State) 
         return False
     kept = [hold for hold in before.holds if _stays(hold, process)]
     given_back = [hold for hold in before.holds if not _stays(hold, process)]
+    ages_due, ages = _ages_due(bounds, before, kept, given_back), _ages(saved)
     return (
         not any(_gathers_for(bounds, hold, process) for hold in before.holds)
         and [slots for slots, _ in saved.queue] == [hold.slots for hold in kept]
         and all(
             (old.phase == _LIVE) == (new.phase == _LIVE)
-            and new.pins == sum(number in hold.slots for hold in kept)
-            and new.uses == _uses_due(before, number, given_back)
+            and new.pins == sum(number in pinned_by(bounds, hold) for hold in kept)
+            and new.uses == _uses_due(bounds, before, number, given_back)
             for number, (old, new) in enumerate(zip(before.slots, saved.slots, strict=True))
         )
-        and (not bounds.fifo or _same_order(_ages_due(before, kept, given_back), _ages(saved)))
+        and (not bounds.aged or _same_order(ages_due, ages))
+        and saved.left == _left_due(bounds, before, given_back)
     )
 
 
@@ -44,21 +46,34 @@ def _gathers_for(bounds: Bounds, hold: Hold, process: str) -> bool:
     return hold.state == "gathering" and owner == process
 
 
-def _uses_due(before: State, number: int, given_back: list[Hold]) -> int:
+def _uses_due(bounds: Bounds, before: State, number: int, given_back: list[Hold]) -> int:
     slot = before.slots[number]
-    if slot.phase != _LIVE:
+    if slot.phase != _LIVE or bounds.overwriting:
         return 0
     return slot.uses - sum(number in hold.slots for hold in given_back)
 
 
-def _ages_due(before: State, kept: list[Hold], given_back: list[Hold]) -> list[int]:
+def _ages_due(bounds: Bounds, before: State, kept: list[Hold], given_back: list[Hold]) -> list[int]:
     """Return the ages of the live records, in slot order, then those that the queue remembers."""
     ages = {n: slot.stamp for n, slot in enumerate(before.slots) if slot.phase == _LIVE}
-    for hold in given_back:
+    for hold in () if bounds.overwriting else given_back:
         for number, remembered in zip(hold.slots, hold.stamps, strict=True):
             if number in ages:
                 ages[number] = min(ages[number], remembered)
     return [*ages.values(), *(stamp for hold in kept for stamp in hold.stamps)]
+
+
+def _left_due(bounds: Bounds, before: State, given_back: list[Hold]) -> frozenset[int]:
+    """Return what is left of the epoch when the holds that remember ages have given back theirs."""
+    if bounds.order != "epochs":
+        return NOTHING
+    back = {
+        number
+        for hold in given_back
+        for number, remembered in zip(hold.slots, hold.stamps, strict=True)
+        if remembered and before.slots[number].phase == _LIVE
+    }
+    return before.left | back
 
 
 def _ages(saved: Saved) -> list[int]:
@@ -67,13 +82,13 @@ def _ages(saved: Saved) -> list[int]:
 
 
 def _same_order(ages: list[int], others: list[int]) -> bool:
-    """Tell whether two lists of ages say the same of what is older than what."""
+    """Tell whether two lists of ages say the same of what is older than what, and what is none."""
 
     def ranks(listed: list[int]) -> list[int]:
         ordered = sorted(set(listed))
         return [ordered.index(age) for age in listed]
 
-    return ranks(ages) == ranks(others)
+    return ranks([0, *ages]) == ranks([0, *others])
 
 
 def reject_unchanged(bounds: Bounds, before: State, label: Label, after: State) -> bool:
@@ -92,6 +107,7 @@ def continuation(bounds: Bounds, before: State, label: Label, after: State) -> b
         fresh=saved.fresh,
         holds=queue_of(saved, bounds.process(str(label.args[0]))),
         boundary=NO_BOUNDARY,
+        left=saved.left,
     )
 
 

@@ -5,9 +5,9 @@ As in `forebay_spec.witnesses`; the page on the state machine has all of them in
 
 from forebay_spec.actions import Label
 from forebay_spec.bounds import Bounds
+from forebay_spec.changes import ended_hold, taken_hold
 from forebay_spec.kernel import Phase, Verdict
 from forebay_spec.state import NO_BOUNDARY, State, is_ready_lease
-from forebay_spec.steps import ended_hold, taken_hold
 from forebay_spec.verdicts import held_off, verdict
 
 

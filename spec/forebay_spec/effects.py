@@ -7,7 +7,7 @@ restores do is in `forebay_spec.boundary`.
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import permutations
+from itertools import permutations, product
 from typing import Final
 
 from forebay_spec.bounds import Bounds, ReaderKind
@@ -16,6 +16,7 @@ from forebay_spec.kernel import (
     Phase,
     batch_rows,
     becomes_free,
+    begins_epoch,
     is_sampleable,
     returned_stamp,
 )
@@ -23,6 +24,7 @@ from forebay_spec.state import (
     FILLING_SLOT,
     FREE_SLOT,
     NO_BOUNDARY,
+    NOTHING,
     Filling,
     Hold,
     HoldKind,
@@ -30,8 +32,10 @@ from forebay_spec.state import (
     HoldState,
     Slot,
     State,
+    evictable,
     filling_of,
     is_settled,
+    pinned_by,
     ranked,
     sampleable,
 )
@@ -46,25 +50,34 @@ def without_ticket(state: State, actor: str) -> State:
 
 
 def admitted(state: State, actor: str, n: int) -> State:
-    """Reserve the first n free slots for a writer."""
-    taken, left = state.free[:n], state.free[n:]
+    """Reserve the first n free slots for a writer, and after them those of the oldest records."""
+    taken, rest = state.free[:n], state.free[n:]
+    evicted = tuple(evictable(state)[: n - len(taken)]) if len(taken) < n else ()
+    taken += evicted
     slots = list(state.slots)
     for number in taken:
         slots[number] = FILLING_SLOT
-    return state._replace(
+    after = state._replace(
         slots=tuple(slots),
-        free=left,
-        fresh=min(state.fresh, len(left)),
+        free=rest,
+        fresh=min(state.fresh, len(rest)),
         filling=tuple(sorted((*state.filling, (actor, taken)))),
     )
+    if not evicted:
+        return after
+    kept, holds = ranked(slots, state.holds)
+    return after._replace(slots=kept, holds=holds, left=state.left.difference(evicted))
 
 
 def published(bounds: Bounds, state: State, actor: str) -> State:
     """Make everything that a writer filled visible, at the tail."""
     slots = list(state.slots)
     youngest = newest(state)
-    for place, number in enumerate(filling_of(state, actor), 1):
+    written = filling_of(state, actor)
+    for place, number in enumerate(written, 1):
         slots[number] = Slot(_LIVE, 0, 0, youngest + place)
+    if bounds.order == "epochs":
+        state = state._replace(left=state.left.union(written))
     return settled(bounds, state, slots, state.holds, filling=_others(state.filling, actor))
 
 
@@ -82,8 +95,20 @@ def abandoned(state: State, actor: str) -> State:
 
 
 def drawn(bounds: Bounds, state: State, owner: str, kind: HoldKind, k: int) -> tuple[State, ...]:
-    """Draw at most k records for an owner: the oldest ones, or any, each choice a state."""
+    """Draw k records for an owner, or what there is: the oldest, or any, each choice a state."""
     there = sampleable(bounds, state)
+    if bounds.order == "replacement":
+        return tuple(
+            copied_out(bounds, state, owner, kind, batch) for batch in product(there, repeat=k)
+        )
+    if bounds.order == "epochs":
+        if begins_epoch(k, len(state.left), bounds.drop_last):
+            state = next_epoch(bounds, state)
+        left = sorted(state.left)
+        return tuple(
+            copied_out(bounds, state, owner, kind, batch)
+            for batch in permutations(left, batch_rows(k, len(left)))
+        )
     rows = batch_rows(k, len(there))
     if not bounds.fifo:
         return tuple(
@@ -108,37 +133,72 @@ def taken(bounds: Bounds, state: State, owner: str, kind: HoldKind, batch: Seque
     return settled(bounds, state, slots, (*state.holds, hold))
 
 
+def copied_out(
+    bounds: Bounds, state: State, owner: str, kind: HoldKind, batch: Sequence[int]
+) -> State:
+    """Draw exactly these slots of an overwriting buffer; no record is used up or moves."""
+    slots = list(state.slots)
+    for number in set(batch):
+        slots[number] = slots[number]._replace(pins=slots[number].pins + 1)
+    epochs = bounds.order == "epochs"
+    ages = tuple(slots[number].stamp if epochs else 0 for number in batch)
+    return state._replace(
+        slots=tuple(slots),
+        holds=(*state.holds, Hold(owner, kind, tuple(batch), ages, "gathering")),
+        left=state.left.difference(batch),
+    )
+
+
+def next_epoch(bounds: Bounds, state: State) -> State:
+    """Begin an epoch: every record is left of it, and no hold can give one back to it."""
+    forgetful = tuple(hold._replace(stamps=(0,) * len(hold.stamps)) for hold in state.holds)
+    return state._replace(left=frozenset(sampleable(bounds, state)), holds=forgetful)
+
+
 def handed(state: State, h: int, actor: str, kind: ReaderKind) -> State:
     """Make the prefetched batch of hold h the batch of a call, gathered or not."""
     return _with_hold(state, h, state.holds[h]._replace(owner=actor, kind=kind))
 
 
-def gathered(state: State, h: int, outcome: HoldState) -> State:
-    """Note whether the batch of hold h could be gathered and transformed."""
-    return _with_hold(state, h, state.holds[h]._replace(state=outcome))
+def gathered(bounds: Bounds, state: State, h: int, outcome: HoldState) -> State:
+    """Note whether the batch of hold h could be gathered and transformed.
+
+    In an overwriting buffer its records are pinned no more.
+    """
+    hold = state.holds[h]
+    after = _with_hold(state, h, hold._replace(state=outcome))
+    if not bounds.overwriting:
+        return after
+    slots = list(state.slots)
+    pinned = _unpin(bounds, slots, hold)
+    return _freed(bounds, after, slots, _spent(bounds, state, slots, pinned), after.holds)
 
 
 def delivered(bounds: Bounds, state: State, h: int) -> State:
     """End a hold whose batch was handed over: what is spent becomes free."""
-    hold = state.holds[h]
     slots = list(state.slots)
-    for number in hold.slots:
-        phase, uses, pins, stamp = slots[number]
-        slots[number] = Slot(phase, uses, pins - 1, stamp)
-    return _unpinned(bounds, state, slots, h)
+    return _ended(bounds, state, slots, h, _unpin(bounds, slots, state.holds[h]))
 
 
 def returned(bounds: Bounds, state: State, h: int) -> State:
-    """End a hold whose batch nobody got: its records may be drawn again, with their old ages."""
+    """End a hold whose batch nobody got: its records may be drawn again, with their old ages.
+
+    In an overwriting buffer they are left of the epoch again, if the hold remembers them.
+    """
     hold = state.holds[h]
     slots = list(state.slots)
+    if bounds.overwriting:
+        there = [number for number, slot in enumerate(slots) if slot.phase == _LIVE]
+        back = [n for n, age in zip(hold.slots, hold.stamps, strict=True) if age and n in there]
+        state = state._replace(left=state.left.union(back))
+        return _ended(bounds, state, slots, h, _unpin(bounds, slots, hold))
     for number, remembered in zip(hold.slots, hold.stamps, strict=True):
         phase, uses, pins, stamp = slots[number]
         if phase == _LIVE:
             slots[number] = Slot(phase, uses - 1, pins - 1, returned_stamp(stamp, remembered))
         else:
             slots[number] = Slot(phase, uses, pins - 1, stamp)
-    return _unpinned(bounds, state, slots, h)
+    return _ended(bounds, state, slots, h, hold.slots)
 
 
 def copied(bounds: Bounds, state: State) -> State:
@@ -185,8 +245,7 @@ def emptied(bounds: Bounds, state: State) -> State:
     holds = state.holds
     if any(map(is_settled, holds)):
         for hold in filter(is_settled, holds):
-            for number in hold.slots:
-                slots[number] = slots[number]._replace(pins=slots[number].pins - 1)
+            _unpin(bounds, slots, hold)
         holds = tuple(hold for hold in holds if not is_settled(hold))
     freed = []
     for number, slot in enumerate(slots):
@@ -194,7 +253,7 @@ def emptied(bounds: Bounds, state: State) -> State:
             freed.append(number)
         elif slot.phase == _LIVE:
             slots[number] = Slot(_DROPPED, 0, slot.pins, 0)
-    return _freed(bounds, state, slots, freed, holds)
+    return _freed(bounds, state, slots, freed, holds)._replace(left=NOTHING)
 
 
 def newest(state: State) -> int:
@@ -214,7 +273,7 @@ def settled(
     filling: Filling | None = None,
 ) -> State:
     """Return the state with these slots and holds, their ages ranked, or 0 under random order."""
-    if bounds.fifo:
+    if bounds.aged:
         slots, holds = ranked(slots, holds)
     else:
         slots = tuple(
@@ -231,20 +290,35 @@ def _with_hold(state: State, h: int, hold: Hold) -> State:
     return state._replace(holds=(*state.holds[:h], hold, *state.holds[h + 1 :]))
 
 
-def _unpinned(bounds: Bounds, state: State, slots: list[Slot], h: int) -> State:
-    """Let hold h go; what it leaves spent or dropped without pins becomes free in batch order.
+def _unpin(bounds: Bounds, slots: list[Slot], hold: Hold) -> tuple[int, ...]:
+    """Take the pins of a hold away from the slots, and return which had one."""
+    pinned = pinned_by(bounds, hold)
+    for number in pinned:
+        phase, uses, pins, stamp = slots[number]
+        slots[number] = Slot(phase, uses, pins - 1, stamp)
+    return pinned
 
-    What a capture has still to copy does not.
+
+def _ended(
+    bounds: Bounds, state: State, slots: list[Slot], h: int, unpinned: Sequence[int]
+) -> State:
+    """Let hold h go, which has pinned these slots until now."""
+    holds = state.holds[:h] + state.holds[h + 1 :]
+    return _freed(bounds, state, slots, _spent(bounds, state, slots, unpinned), holds)
+
+
+def _spent(bounds: Bounds, state: State, slots: list[Slot], unpinned: Sequence[int]) -> list[int]:
+    """Return which of the slots that were just unpinned are free now, in batch order.
+
+    What a capture has still to copy is not.
     """
-    batch = state.holds[h].slots
     kept = state.boundary.slots
-    freed = [
+    return [
         number
-        for number in batch
+        for number in unpinned
         if becomes_free(slots[number].phase, slots[number].uses, bounds.uses, slots[number].pins)
         and number not in kept
     ]
-    return _freed(bounds, state, slots, freed, state.holds[:h] + state.holds[h + 1 :])
 
 
 def _freed(

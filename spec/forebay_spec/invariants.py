@@ -26,6 +26,7 @@ from forebay_spec.state import (
     has_something,
     initial,
     is_ready_lease,
+    pinned_by,
 )
 from forebay_spec.verdicts import filling_slots, head_of, misfit
 
@@ -48,14 +49,18 @@ def type_ok(bounds: Bounds, state: State) -> bool:
         and state.closing in Closing
         and state.cancelled <= frozenset(bounds.tokens)
         and (not state.dead or _dead_ok(bounds, state))
+        and (not state.left or _left_ok(bounds, state))
     )
 
 
 def _slots_ok(bounds: Bounds, state: State) -> bool:
     """Slots have values in range, and zeros where a value would mean nothing."""
-    pins = Counter(number for hold in state.holds for number in hold.slots)
+    pins = Counter(number for hold in state.holds for number in pinned_by(bounds, hold))
     for number, slot in enumerate(state.slots):
-        if not 0 <= slot.uses <= bounds.uses or slot.pins != pins[number]:
+        if (
+            not 0 <= slot.uses <= (0 if bounds.overwriting else bounds.uses)
+            or slot.pins != pins[number]
+        ):
             return False
         if slot.phase == _DROPPED and (slot.uses, slot.stamp) != (0, 0):
             return False
@@ -114,12 +119,13 @@ def _call_ok(bounds: Bounds, ticket: Ticket) -> bool:
 
 
 def _holds_ok(bounds: Bounds, state: State) -> bool:
-    """Holds are on records that are there; beside its leases an actor is in one call."""
+    """What a hold pins is there; beside its leases an actor is in one call."""
     return max(Counter(_busy(state)).values(), default=0) <= 1 and all(
         (_own_ok(bounds, hold) or _prefetched_ok(bounds, state, hold))
         and hold.state in get_args(HoldState)
         and len(hold.slots) == len(hold.stamps)
-        and all(state.slots[number].phase >= _LIVE for number in hold.slots)
+        and all(0 <= number < bounds.capacity for number in hold.slots)
+        and all(state.slots[number].phase >= _LIVE for number in pinned_by(bounds, hold))
         for hold in state.holds
     )
 
@@ -136,7 +142,10 @@ def _prefetched_ok(bounds: Bounds, state: State, hold: Hold) -> bool:
         hold.kind == "prefetched"
         and hold.owner in bounds.processes
         and ahead <= bounds.prefetch
-        and len(hold.slots) == bounds.batch_size
+        and (
+            len(hold.slots) == bounds.batch_size
+            or (bounds.order == "epochs" and 1 <= len(hold.slots) < bounds.batch_size)
+        )
         and (_DROPPED not in phases or (phases == {_DROPPED} and hold.state == "gathering"))
     )
 
@@ -159,8 +168,15 @@ def _dead_ok(bounds: Bounds, state: State) -> bool:
     return all(x in bounds.actors and has_something(state, x) for x in state.dead)
 
 
+def _left_ok(bounds: Bounds, state: State) -> bool:
+    """Only an epoch has something left, and only records that are there."""
+    return bounds.order == "epochs" and all(
+        state.slots[number].phase == _LIVE for number in state.left
+    )
+
+
 def _ages_ok(bounds: Bounds, state: State) -> bool:
-    """Ages are ranks from 1 under fifo, different ones for different records, else 0."""
+    """Ages are ranks from 1, different ones for different records; under random they are 0."""
     live = {n: slot.stamp for n, slot in enumerate(state.slots) if slot.phase == _LIVE}
     remembered = [
         (number, stamp)
@@ -168,8 +184,13 @@ def _ages_ok(bounds: Bounds, state: State) -> bool:
         for number, stamp in zip(hold.slots, hold.stamps, strict=True)
     ]
     ages = {*live.values(), *(stamp for number, stamp in remembered if number in live)}
-    if not bounds.fifo:
+    if not bounds.aged:
         return ages <= {0}
+    if bounds.overwriting:  # ages never change, and a hold may have forgotten them
+        known = live if bounds.order == "epochs" else {}
+        return sorted(live.values()) == list(range(1, len(live) + 1)) and all(
+            stamp in (0, known.get(number)) for number, stamp in remembered
+        )
     return (
         sorted(ages) == list(range(1, len(ages) + 1))
         and len(set(live.values())) == len(live)
@@ -201,8 +222,10 @@ def use_bound(bounds: Bounds, state: State) -> bool:
 
 
 def distinct_rows(bounds: Bounds, state: State) -> bool:
-    """No batch names a slot twice."""
-    batches = [slots for _, slots in state.filling] + [hold.slots for hold in state.holds]
+    """No batch names a slot twice, but for those that are drawn with replacement."""
+    batches = [slots for _, slots in state.filling]
+    if bounds.order != "replacement":
+        batches += [hold.slots for hold in state.holds]
     return all(len(set(batch)) == len(batch) for batch in batches)
 
 
@@ -219,6 +242,7 @@ def _is_a_state(bounds: Bounds, saved: Saved) -> bool:
         free=saved.free,
         fresh=saved.fresh,
         holds=queue_of(saved, bounds.processes[0]),
+        left=saved.left,
     )
     return all(says(bounds, state) for says in (type_ok, bounded, use_bound, distinct_rows))
 
@@ -318,6 +342,30 @@ def no_false_deadlock(actions: Actions) -> StatePredicate:
             and not misfit(bounds, state, ticket)
             and may_help(bounds, state)
             for ticket in state.tickets
+        )
+
+    return holds
+
+
+def no_mutual_wait(actions: Actions) -> StatePredicate:
+    """Return the predicate that says: in an overwriting buffer no call gets MUTUAL_WAIT.
+
+    An open buffer turns a call away for no other reason: one that waits is refused, and one that
+    arrives changes nothing.
+    """
+    refuse = actions["Refuse"].enabled
+
+    def turned_away(bounds: Bounds, state: State, call: Label) -> bool:
+        return bounds.token(str(call.args[0])) not in state.cancelled and state in actions[
+            call.name
+        ].apply(bounds, state, *call.args)
+
+    def holds(bounds: Bounds, state: State) -> bool:
+        if not bounds.overwriting or state.closing != Closing.OPEN:
+            return True
+        return not any(refuse(bounds, state, ticket.actor) for ticket in state.tickets) and not any(
+            turned_away(bounds, state, call)
+            for call in _possible(actions, bounds, state, ("Arrive", "Ask"))
         )
 
     return holds

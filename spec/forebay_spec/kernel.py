@@ -155,6 +155,30 @@ def is_sampleable(phase: Phase, uses: int, limit: int) -> bool:
     return phase == Phase.LIVE and uses < limit
 
 
+def is_evictable(phase: Phase, pins: int, to_copy: bool) -> bool:
+    """Tell whether a writer of an overwriting buffer may take a slot with its record.
+
+    `to_copy`: a capture has still to copy the record.
+
+    pre: pins >= 0
+    post: _ == (phase == Phase.LIVE and pins == 0 and not to_copy)
+    """
+    return phase == Phase.LIVE and pins == 0 and not to_copy
+
+
+def begins_epoch(k: int, left: int, drop_last: bool) -> bool:
+    """Tell whether a draw of k begins an epoch anew, of which `left` records are left.
+
+    `drop_last`: a batch that would be short is left out.
+
+    pre: k >= 1 and left >= 0
+    post: _ or left >= 1
+    post: _ or left >= k or not drop_last
+    post: not _ or left == 0 or (drop_last and left < k)
+    """
+    return left == 0 or (drop_last and left < k)
+
+
 def becomes_free(phase: Phase, uses: int, limit: int, pins: int) -> bool:
     """Tell whether a slot that was just unpinned is free now: spent or dropped, and held by nobody.
 

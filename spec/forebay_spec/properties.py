@@ -8,72 +8,30 @@ A check of a faulty machine takes `invariants(actions)`, since `NoSilentDeadlock
 `NoFalseDeadlock` ask what the machine at hand can do next; `INVARIANTS` is that for the honest one.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Final, Literal
+from collections.abc import Mapping
+from typing import Final
 
 from forebay_spec import boundary_steps as boundary_of
 from forebay_spec import boundary_witnesses as seen_at
 from forebay_spec import invariants as state_of
+from forebay_spec import overwriting_steps as overwriting_of
+from forebay_spec import overwriting_witnesses as seen_over
 from forebay_spec import steps as step_of
 from forebay_spec import witnesses as seen_in
 from forebay_spec.actions import ACTIONS, Action, Label, actor_of
 from forebay_spec.bounds import Bounds
-from forebay_spec.invariants import StatePredicate
 from forebay_spec.kernel import Closing
+from forebay_spec.named import (
+    Choice,
+    Fairness,
+    Invariant,
+    Liveness,
+    StepProperty,
+    Witness,
+    anywhere,
+    overwriting,
+)
 from forebay_spec.state import State
-from forebay_spec.steps import StepPredicate
-
-Fairness = Literal["BufferGoesOn", "CallersGoOn"]
-Choice = tuple[str, str]  # an action and its actor: the steps that are one choice for fairness
-
-
-@dataclass(frozen=True)
-class Invariant:
-    """Holds in every state."""
-
-    name: str
-    sentence: str
-    predicate: StatePredicate
-
-
-@dataclass(frozen=True)
-class StepProperty:
-    """Holds of every step."""
-
-    name: str
-    sentence: str
-    predicate: StepPredicate
-
-
-@dataclass(frozen=True)
-class Witness:
-    """Comes up in some step, or the model shows nothing.
-
-    `actions` are those whose steps can show it first, so that no others need be asked about; none
-    means that any can.
-    """
-
-    name: str
-    sentence: str
-    predicate: StepPredicate
-    actions: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Liveness:
-    """Nobody is owed for ever: whoever is in `owed(bounds, state)` is out of it some time later.
-
-    This holds of runs that are fair as `fairness` says and on which the actions in `end` happen no
-    more from some time on. It is checked on the graphs of one `theme`.
-    """
-
-    name: str
-    sentence: str
-    fairness: Fairness
-    owed: Callable[[Bounds, State], frozenset[str]]
-    theme: str = "liveness"
-    end: frozenset[str] = frozenset()
 
 
 def invariants(actions: Mapping[str, Action] = ACTIONS) -> Mapping[str, Invariant]:
@@ -97,7 +55,7 @@ def invariants(actions: Mapping[str, Action] = ACTIONS) -> Mapping[str, Invarian
         ),
         Invariant(
             "DistinctRows",
-            "No batch, filling or held, names a slot twice.",
+            "No batch, filling or held, names a slot twice, unless it is drawn with replacement.",
             state_of.distinct_rows,
         ),
         Invariant(
@@ -115,6 +73,12 @@ def invariants(actions: Mapping[str, Action] = ACTIONS) -> Mapping[str, Invarian
             "A snapshot is a state in which nothing is going on but the queue of its process.",
             state_of.capture_atomic,
         ),
+        Invariant(
+            "NoMutualWait",
+            "In an overwriting buffer nobody is told of a mutual wait.",
+            state_of.no_mutual_wait(actions),
+            overwriting,
+        ),
     )
     return {row.name: row for row in rows}
 
@@ -124,7 +88,8 @@ INVARIANTS: Final = invariants()
 _STEPS = (
     StepProperty(
         "NoOverwrite",
-        "A record that may still be drawn, or is held or still to be copied, keeps its slot.",
+        "A record that may still be drawn, or is held or still to be copied, keeps its slot, but "
+        "for evicted ones.",
         step_of.no_overwrite,
     ),
     StepProperty(
@@ -134,8 +99,8 @@ _STEPS = (
     ),
     StepProperty(
         "Conservation",
-        "Records come only by Publish and Restore and go only by being spent, by Empty or by Load; "
-        "returned ones are sampleable again.",
+        "Records come only by Publish and Restore and go only by being spent or evicted, by Empty "
+        "or by Load; returned ones are sampleable again.",
         step_of.conservation,
     ),
     StepProperty(
@@ -196,6 +161,19 @@ _STEPS = (
         "A draw has at least m records, or draining has ended what could come; never more than k. "
         "A prefetched batch has B.",
         step_of.served_whole,
+    ),
+    StepProperty(
+        "OldestEvicted",
+        "Only a writer for whom the free slots do not do evicts, and only the oldest records that "
+        "nobody gathers or has still to copy.",
+        overwriting_of.oldest_evicted,
+        overwriting,
+    ),
+    StepProperty(
+        "OncePerEpoch",
+        "No record is drawn twice in an epoch, unless it was given back in between.",
+        overwriting_of.once_per_epoch,
+        overwriting,
     ),
 )
 STEPS: Final[Mapping[str, StepProperty]] = {row.name: row for row in _STEPS}
@@ -339,9 +317,27 @@ _ABOUT_QUEUES = (
     ("KilledWhileCopying", seen_at.killed_while_copying, ("Kill",)),
     ("KilledWhileLoading", seen_at.killed_while_loading, ("Kill",)),
 )
+_ABOUT_OVERWRITING = (
+    ("Evicted", seen_over.evicted, ("Arrive", "Admit")),
+    ("EvictedPastPinned", seen_over.evicted_past_pinned, ("Arrive", "Admit")),
+    ("EvictedWhileLeased", seen_over.evicted_while_leased, ("Arrive", "Admit")),
+    ("EvictedWhileCopying", seen_over.evicted_while_copying, ("Arrive", "Admit")),
+    ("WriterWaitsForGather", seen_over.writer_waits_for_gather, ()),
+    ("DrawnTwice", seen_over.drawn_twice, ("Ask", "Draw", "Refill")),
+    ("EpochEnds", seen_over.epoch_ends, ("Ask", "Draw", "Refill")),
+    ("NewEpoch", seen_over.new_epoch, ("Ask", "Draw", "Refill")),
+    ("BackInEpoch", seen_over.back_in_epoch, ("Return",)),
+    ("TooLateForEpoch", seen_over.too_late_for_epoch, ("Return",)),
+    ("LastDropped", seen_over.last_dropped, ("Ask", "Draw", "Refill")),
+    ("RestoredLeft", seen_over.restored_left, ("Restore",)),
+)
 WITNESSES: Final[Mapping[str, Witness]] = {
-    name: Witness(name, (predicate.__doc__ or "").strip(), predicate, actions)
-    for name, predicate, actions in (*_WITNESSES, *_ABOUT_QUEUES)
+    name: Witness(name, (predicate.__doc__ or "").strip(), predicate, actions, within)
+    for rows, within in (
+        ((*_WITNESSES, *_ABOUT_QUEUES), anywhere),
+        (_ABOUT_OVERWRITING, overwriting),
+    )
+    for name, predicate, actions in rows
 }
 ABOUT_QUEUES: Final = frozenset(name for name, _, _ in _ABOUT_QUEUES)
 """The witnesses that need batches drawn ahead, captures or restores."""

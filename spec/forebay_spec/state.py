@@ -12,13 +12,14 @@ from collections.abc import Iterable
 from typing import Final, Literal, NamedTuple
 
 from forebay_spec.bounds import Bounds
-from forebay_spec.kernel import Closing, Phase, is_sampleable
+from forebay_spec.kernel import Closing, Phase, is_evictable, is_sampleable
 
 TicketKind = Literal["write", "plain", "lease"]
 HoldKind = Literal["plain", "lease", "prefetched"]
 HoldState = Literal["gathering", "ready", "failed"]
 Stage = Literal["none", "capturing", "copying", "restoring", "loading"]
 _LIVE: Final = Phase.LIVE
+NOTHING: Final[frozenset[int]] = frozenset()
 
 
 class Slot(NamedTuple):
@@ -67,6 +68,7 @@ class Saved(NamedTuple):
     free: tuple[int, ...]
     fresh: int
     queue: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+    left: frozenset[int] = NOTHING
 
 
 NO_BOUNDARY: Final = Boundary("none", "", ())
@@ -78,7 +80,8 @@ class State(NamedTuple):
     """Everything that a buffer knows, as in the table of docs/state-machine.md.
 
     `filling` holds (producer, slots) for those who fill, sorted by producer. A buffer that is
-    neither captured nor restored says nothing of the last two.
+    neither captured nor restored says nothing of `boundary` and `saved`, one that has no epochs
+    nothing of `left`.
     """
 
     slots: tuple[Slot, ...]
@@ -92,6 +95,7 @@ class State(NamedTuple):
     dead: frozenset[str]
     boundary: Boundary = NO_BOUNDARY
     saved: Saved | None = None
+    left: frozenset[int] = NOTHING
 
 
 FREE_SLOT: Final = Slot(Phase.FREE, 0, 0, 0)
@@ -122,6 +126,33 @@ def sampleable(bounds: Bounds, state: State) -> list[int]:
         for number, (phase, uses, _, _) in enumerate(state.slots)
         if is_sampleable(phase, uses, limit)
     ]
+
+
+def evictable(state: State) -> list[int]:
+    """Return the slots that a writer of an overwriting buffer may take with their records, oldest
+    first."""
+    to_copy = state.boundary.slots
+    found = [
+        number
+        for number, slot in enumerate(state.slots)
+        if is_evictable(slot.phase, slot.pins, number in to_copy)
+    ]
+    return sorted(found, key=lambda number: state.slots[number].stamp)
+
+
+def room(bounds: Bounds, state: State) -> int:
+    """Count the slots that a writer may take: the free ones, and the evictable ones if it may."""
+    return len(state.free) + (len(evictable(state)) if bounds.overwriting else 0)
+
+
+def pinned_by(bounds: Bounds, hold: Hold) -> tuple[int, ...]:
+    """Return the slots that a hold pins, each once.
+
+    In an overwriting buffer what was gathered is a copy, which needs its records no more.
+    """
+    if not bounds.overwriting:
+        return hold.slots
+    return tuple(dict.fromkeys(hold.slots)) if hold.state == "gathering" else ()
 
 
 def ticket_of(state: State, actor: str) -> Ticket | None:
@@ -200,7 +231,8 @@ def idle(state: State, actor: str) -> bool:
 def ranked(slots: Iterable[Slot], holds: Holds) -> tuple[tuple[Slot, ...], Holds]:
     """Number the ages of live slots anew, oldest first, on the slots and in what holds remember.
 
-    What a hold remembers of a slot that is no longer live counts for nothing, and becomes 0.
+    What a hold remembers of a slot that is no longer live counts for nothing, and becomes 0. A 0
+    that it remembers is no age, and stays 0.
     """
     slots = tuple(slots)
     ages = {slot.stamp for slot in slots if slot.phase == _LIVE}
@@ -208,7 +240,9 @@ def ranked(slots: Iterable[Slot], holds: Holds) -> tuple[tuple[Slot, ...], Holds
         for number, stamp in zip(hold.slots, hold.stamps, strict=True):
             if slots[number].phase == _LIVE:
                 ages.add(stamp)
+    ages.discard(0)
     rank = {stamp: position for position, stamp in enumerate(sorted(ages), 1)}
+    rank[0] = 0
     return (
         tuple(
             Slot(_LIVE, slot.uses, slot.pins, rank[slot.stamp]) if slot.phase == _LIVE else slot

@@ -12,20 +12,28 @@ from typing import Final
 
 from forebay_spec.actions import Label
 from forebay_spec.bounds import Bounds
+from forebay_spec.changes import (
+    admitted_actors,
+    call_of,
+    drawn_hold,
+    ended_hold,
+    owners,
+    queue,
+    returned_holds,
+    taken_hold,
+)
 from forebay_spec.effects import newest
-from forebay_spec.kernel import Closing, Phase, is_sampleable
+from forebay_spec.kernel import Closing, Phase, begins_epoch, is_sampleable
 from forebay_spec.state import (
     FREE_SLOT,
     NO_BOUNDARY,
     Hold,
     Slot,
     State,
-    Ticket,
     filling_of,
     is_settled,
-    is_stale,
+    pinned_by,
     sampleable,
-    ticket_of,
 )
 from forebay_spec.verdicts import filling_slots, head_of
 
@@ -35,102 +43,30 @@ _FILLING: Final = Phase.FILLING
 _LIVE: Final = Phase.LIVE
 
 
-def call_of(before: State, label: Label) -> Ticket | None:
-    """Return the call that a step is about: the one it makes, or the one that waits."""
-    if label.name == "Arrive":
-        actor, n = label.args
-        assert isinstance(actor, str)
-        assert isinstance(n, int)
-        return Ticket("write", actor, n, n)
-    if label.name == "Ask":
-        actor, kind, k, m = label.args
-        assert isinstance(actor, str)
-        assert isinstance(k, int)
-        assert isinstance(m, int)
-        return Ticket("plain" if kind == "plain" else "lease", actor, k, m)
-    if label.name in ("Admit", "Draw", "Expire", "Cancel", "Refuse"):
-        return ticket_of(before, str(label.args[0]))
-    return None
-
-
-def ended_hold(before: State, label: Label) -> Hold | None:
-    """Return the hold that a step ends, or None."""
-    if label.name == "Recall":
-        return next((hold for hold in reversed(before.holds) if is_settled(hold)), None)
-    if label.name in ("Deliver", "Return", "Ready", "Fail"):
-        h = label.args[0]
-        assert isinstance(h, int)
-        hold = before.holds[h]
-        return hold if label.name in ("Deliver", "Return") or is_stale(before, hold) else None
-    return None
-
-
-def returned_holds(bounds: Bounds, before: State, label: Label) -> tuple[Hold, ...]:
-    """Return the holds whose records a step returns, in draw order."""
-    if label.name == "Recover":
-        owners = _owners(bounds, str(label.args[0]))
-        return tuple(hold for hold in before.holds if hold.owner in owners)
-    hold = ended_hold(before, label) if label.name != "Deliver" else None
-    return () if hold is None else (hold,)
-
-
-def drawn_hold(before: State, label: Label, after: State) -> Hold | None:
-    """Return the hold that a step has drawn, or None; what Restore brings is not drawn."""
-    if label.name == "Restore" or len(after.holds) <= len(before.holds):
-        return None
-    return after.holds[-1]
-
-
-def taken_hold(before: State, after: State) -> Hold | None:
-    """Return the prefetched hold, as it was, that a step has made somebody's own, or None."""
-    if before.holds is after.holds or len(before.holds) != len(after.holds):
-        return None
-    for old, new in zip(before.holds, after.holds, strict=True):
-        if old.kind == "prefetched" != new.kind:
-            return old
-    return None
-
-
-def queue(state: State, process: str) -> list[Hold]:
-    """Return the queue of a process, oldest first."""
-    return [
-        hold
-        for hold in state.holds
-        if hold.kind == "prefetched" and hold.owner == process and not is_stale(state, hold)
-    ]
-
-
-def _owners(bounds: Bounds, actor: str) -> tuple[str, str]:
-    """Return whom the holds belong to that go with an actor who is a process of its own."""
-    return actor, bounds.process(actor)
-
-
-def admitted_actors(before: State, after: State) -> set[str]:
-    """Return who fills after a step and did not before."""
-    return {owner for owner, _ in after.filling} - {owner for owner, _ in before.filling}
-
-
 def no_overwrite(bounds: Bounds, before: State, label: Label, after: State) -> bool:
-    """A record that somebody may still draw, or holds, keeps its slot."""
+    """A record that somebody may still draw, or holds, keeps its slot, but for evicted ones."""
     if before.slots is after.slots:
         return True
-    held = {number for hold in after.holds for number in hold.slots}
+    held = {number for hold in after.holds for number in pinned_by(bounds, hold)}
     for number, (old, new) in enumerate(zip(before.slots, after.slots, strict=True)):
         to_copy = number in before.boundary.slots
-        if new.phase == _FILLING and (old.phase == _LIVE or old.pins > 0 or to_copy):
+        needed = old.pins > 0 or to_copy or (old.phase == _LIVE and not bounds.overwriting)
+        if new.phase == _FILLING and needed:
             return False
         if new.phase == _FREE and old.phase >= _LIVE and label.name != "Load":
             if number in held or number in after.boundary.slots:
                 return False
             needed = is_sampleable(old.phase, old.uses, bounds.uses)
-            if needed and not (label.name == "Empty" and old.pins == _queued(before, number)):
+            if needed and not (
+                label.name == "Empty" and old.pins == _queued(bounds, before, number)
+            ):
                 return False
     return True
 
 
-def _queued(state: State, number: int) -> int:
+def _queued(bounds: Bounds, state: State, number: int) -> int:
     """Count the pins of a slot that go with the queues."""
-    return sum(number in hold.slots for hold in state.holds if is_settled(hold))
+    return sum(number in pinned_by(bounds, hold) for hold in state.holds if is_settled(hold))
 
 
 def whole_batches(bounds: Bounds, before: State, label: Label, after: State) -> bool:
@@ -151,12 +87,17 @@ def whole_batches(bounds: Bounds, before: State, label: Label, after: State) -> 
 
 
 def conservation(bounds: Bounds, before: State, label: Label, after: State) -> bool:
-    """Records come by Publish and Restore, go by being spent, by Empty or by Load, and come back
-    when returned."""
+    """Records come by Publish and Restore, go by being spent or evicted, by Empty or by Load, and
+    come back when returned."""
     if before.slots is after.slots:
-        return not returned_holds(bounds, before, label)
+        return bounds.overwriting or not returned_holds(bounds, before, label)
     if label.name in ("Load", "Restore"):
         return label.name == "Restore" or all(slot == FREE_SLOT for slot in after.slots)
+    if bounds.overwriting:
+        return all(
+            _kept_or_gone(label.name, old, new)
+            for old, new in zip(before.slots, after.slots, strict=True)
+        )
     hold = ended_hold(before, label)
     ended = hold.slots if hold else ()
     back = [number for hold in returned_holds(bounds, before, label) for number in hold.slots]
@@ -201,6 +142,20 @@ def _accounted(
         return new.phase in (Phase.DROPPED, _FREE)
     spent = name in ("Deliver", "CaptureDone", "Recover") and old.uses == bounds.uses
     return spent and let_go and back == 0 and new.phase == _FREE
+
+
+def _kept_or_gone(name: str, old: Slot, new: Slot) -> bool:
+    """Tell whether what became of one slot of an overwriting buffer is one of what may."""
+    if old.phase < _LIVE:
+        return new.phase < _LIVE or (name == "Publish" and new[:3] == (_LIVE, 0, 0))
+    if old.phase == Phase.DROPPED:
+        ends = ("Ready", "Fail", "Return", "Recover", "CaptureDone")
+        return new.phase == Phase.DROPPED or (name in ends and new.phase == _FREE)
+    if new.phase == _LIVE:
+        return new.uses == old.uses
+    if new.phase == _FILLING:
+        return name in ("Admit", "Arrive")
+    return name == "Empty"
 
 
 def leaves_no_trace(bounds: Bounds, before: State, label: Label, after: State) -> bool:
@@ -270,7 +225,7 @@ def recovers_the_dead(bounds: Bounds, before: State, label: Label, after: State)
     if label.name != "Recover":
         return True
     x = str(label.args[0])
-    others = [hold for hold in before.holds if hold.owner not in _owners(bounds, x)]
+    others = [hold for hold in before.holds if hold.owner not in owners(bounds, x)]
     boundary = NO_BOUNDARY if before.boundary.actor == x else before.boundary
     return (
         x not in after.dead
@@ -345,6 +300,8 @@ def _ages_due(bounds: Bounds, before: State, label: Label, after: State) -> list
 def served_whole(bounds: Bounds, before: State, label: Label, after: State) -> bool:
     """A draw has what was asked for, or draining has ended what could come."""
     hold = drawn_hold(before, label, after)
+    if bounds.overwriting:
+        return _served_as_ordered(bounds, before, label, hold, taken_hold(before, after))
     if hold is None:
         took = taken_hold(before, after) if bounds.prefetch else None
         asked = call_of(before, label)
@@ -356,3 +313,33 @@ def served_whole(bounds: Bounds, before: State, label: Label, after: State) -> b
         return False
     ended = before.closing == Closing.DRAINING and filling_slots(before) == 0
     return (1 if ended else call.m) <= len(hold.slots) <= call.n
+
+
+def _served_as_ordered(
+    bounds: Bounds, before: State, label: Label, drawn: Hold | None, took: Hold | None
+) -> bool:
+    """Tell whether a batch of an overwriting buffer is as large as its order makes it."""
+    call = call_of(before, label)
+    if drawn is None:
+        return took is None or (call is not None and _fits(bounds, len(took.slots), call.n))
+    if drawn.kind == "prefetched":
+        k = m = bounds.batch_size
+    elif call is not None:
+        k, m = call.n, call.m
+    else:
+        return False
+    ended = before.closing == Closing.DRAINING and filling_slots(before) == 0
+    due = k if bounds.order == "replacement" else min(k, len(may_draw(bounds, before, k)))
+    return len(drawn.slots) == due and len(sampleable(bounds, before)) >= (1 if ended else m)
+
+
+def _fits(bounds: Bounds, rows: int, k: int) -> bool:
+    """Tell whether a batch that is taken may have so many rows; an epoch may end in one."""
+    return rows == k or (bounds.order == "epochs" and rows < k)
+
+
+def may_draw(bounds: Bounds, before: State, k: int) -> frozenset[int]:
+    """Return which slots a draw of k may take: under epochs what is left, or all anew."""
+    everything = frozenset(sampleable(bounds, before))
+    again = bounds.order == "replacement" or begins_epoch(k, len(before.left), bounds.drop_last)
+    return everything if again else before.left

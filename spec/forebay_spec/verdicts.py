@@ -23,6 +23,7 @@ from forebay_spec.state import (
     front_of_queue,
     is_ready_lease,
     is_settled,
+    room,
     sampleable,
 )
 
@@ -45,8 +46,9 @@ def verdict(bounds: Bounds, state: State, actor: str, expired: bool = False) -> 
 
     def decide(victim: bool) -> Verdict:
         if writes:
+            space = room(bounds, state)
             return writer_verdict(
-                state.closing, cancelled, head, ticket.n, len(state.free), off, victim, expired
+                state.closing, cancelled, head, ticket.n, space, off, victim, expired
             )
         rows = len(sampleable(bounds, state))
         return reader_verdict(
@@ -141,7 +143,7 @@ def all_wait(bounds: Bounds, state: State) -> bool:
     return mutual_wait(
         state.closing,
         n,
-        len(state.free),
+        room(bounds, state),
         m,
         len(sampleable(bounds, state)),
         filling_slots(state),
@@ -152,7 +154,12 @@ def all_wait(bounds: Bounds, state: State) -> bool:
 
 
 def misfit(bounds: Bounds, state: State, ticket: Ticket) -> bool:
-    """Tell whether a call can never be served beside the leases of its own actor."""
+    """Tell whether a call can never be served beside the leases of its own actor.
+
+    Those of an overwriting buffer pin nothing.
+    """
+    if bounds.overwriting:
+        return False
     own: dict[int, int] = {}  # how often its leases pin each slot
     for hold in state.holds:
         if hold.owner == ticket.actor and hold.kind != "prefetched":

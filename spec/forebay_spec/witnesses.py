@@ -6,9 +6,9 @@ properties are about is named here, and a check in which one of them never comes
 
 from forebay_spec.actions import Label
 from forebay_spec.bounds import Bounds
+from forebay_spec.changes import call_of, drawn_hold, ended_hold
 from forebay_spec.kernel import Closing, Phase, Verdict
-from forebay_spec.state import State, filling_of, is_ready_lease
-from forebay_spec.steps import call_of, drawn_hold, ended_hold
+from forebay_spec.state import State, filling_of, is_ready_lease, room
 from forebay_spec.verdicts import misfit, mutual_wait_victim, verdict
 
 
@@ -25,7 +25,7 @@ def reader_waits_then_draws(bounds: Bounds, before: State, label: Label, after: 
 def small_behind_large(bounds: Bounds, before: State, label: Label, after: State) -> bool:
     """A writer that would fit waits behind one that does not."""
     sizes = [ticket.n for ticket in after.tickets if ticket.kind == "write"]
-    space = len(after.free)
+    space = room(bounds, after)
     return len(sizes) > 1 and sizes[0] > space and min(sizes[1:]) <= space
 
 

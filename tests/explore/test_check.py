@@ -40,9 +40,9 @@ step | p1           | state
      |              | filling = p1: (0)
 
 NoOverwrite is violated: A record that may still be drawn, or is held or still to be copied, keeps \
-its slot.
-Conservation is violated: Records come only by Publish and Restore and go only by being spent, by \
-Empty or by Load; returned ones are sampleable again."""
+its slot, but for evicted ones.
+Conservation is violated: Records come only by Publish and Restore and go only by being spent or \
+evicted, by Empty or by Load; returned ones are sampleable again."""
 
 
 @pytest.mark.parametrize("name", list(QUICK))

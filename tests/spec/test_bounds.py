@@ -26,7 +26,8 @@ def row(bounds: Bounds) -> list[str]:
         " ".join(sorted(bounds.features)),
         " ".join(mode.name.lower() for mode in bounds.closings),
     ]
-    return [f"`{bounds.name}`", str(bounds.uses), bounds.order, *(cell or "-" for cell in cells)]
+    order = bounds.order + ", `DropLast`" * bounds.drop_last
+    return [f"`{bounds.name}`", str(bounds.uses), order, *(cell or "-" for cell in cells)]
 
 
 def documented() -> list[list[str]]:
@@ -52,7 +53,7 @@ def test_the_actors_of_one_process_are_those_of_the_documentation() -> None:
     for name, bounds in QUICK.items():
         processes = (shared[name],) if name in shared else bounds.actors
         assert bounds.processes == processes
-    assert len(shared) == 4
+    assert len(shared) == 5
 
 
 def test_the_full_graphs_have_the_same_themes_and_are_wider() -> None:
@@ -100,6 +101,15 @@ def test_bounds_fit_on_a_line() -> None:
     )
 
 
+def test_overwriting_bounds_say_so() -> None:
+    assert QUICK["droplast"].line() == (
+        "C=2 N=1 epochs drop last; producers p1 write 1 2; readers c1 ask plain 2 2, lease 1 1; "
+        "Expire Fail; close draining"
+    )
+    overwriting = [name for name, bounds in QUICK.items() if bounds.overwriting]
+    assert overwriting == ["ring", "epochs", "droplast", "resumed", "orphaned"]
+
+
 def test_bounds_that_are_equal_are_so_in_a_table_too() -> None:
     again = mutual_wait_bounds(3, 1, 2)
     assert {mutual_wait_bounds(3, 1, 2): "found"}[again] == "found"
@@ -110,6 +120,10 @@ def test_bounds_that_are_equal_are_so_in_a_table_too() -> None:
     ("wrong", "message"),
     [
         ({"capacity": 0}, "at least 1"),
+        ({"order": "replacement", "uses": 2}, "uses no record up"),
+        ({"order": "epochs", "uses": 2}, "uses no record up"),
+        ({"order": "replacement", "drop_last": True}, "only an epoch"),
+        ({"drop_last": True}, "only an epoch"),
         ({"uses": 0}, "at least 1"),
         ({"write_sizes": (3,)}, r"write sizes lie in 1\.\.2"),
         ({"write_sizes": (0,)}, r"write sizes lie in 1\.\.2"),

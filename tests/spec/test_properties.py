@@ -9,12 +9,12 @@ import pytest
 from forebay_spec.actions import ACTIONS, Action
 from forebay_spec.bounds import Bounds
 from forebay_spec.kernel import Phase
+from forebay_spec.named import Fairness
 from forebay_spec.properties import (
     INVARIANTS,
     LIVENESS,
     STEPS,
     WITNESSES,
-    Fairness,
     fair_choice,
     invariants,
 )

@@ -3,10 +3,10 @@
 import re
 
 from forebay_spec.actions import Label, Machine, verdict
-from forebay_spec.bounds import FEATURES, Bounds, Request
+from forebay_spec.bounds import FEATURES, Bounds, Order, Request
+from forebay_spec.changes import call_of
 from forebay_spec.kernel import Closing, Phase, Verdict
 from forebay_spec.state import State, sampleable
-from forebay_spec.steps import call_of
 
 ALL_REQUESTS = tuple(
     Request(kind, k, m)
@@ -20,11 +20,12 @@ ALL_REQUESTS = tuple(
 def roomy(
     *,
     uses: int = 1,
-    order: str = "fifo",
+    order: Order = "fifo",
     capacity: int = 3,
     prefetch: int = 0,
     batch_size: int = 1,
     together: bool = False,
+    drop_last: bool = False,
 ) -> Bounds:
     """Return bounds in which nearly everything may happen: three slots, or so many.
 
@@ -32,10 +33,11 @@ def roomy(
     """
     sizes = tuple(range(1, capacity + 1))
     return Bounds(
-        name=f"roomy-{capacity}-{uses}-{order}-{prefetch}-{batch_size}-{together}",
+        name=f"roomy-{capacity}-{uses}-{order}-{prefetch}-{batch_size}-{together}-{drop_last}",
         capacity=capacity,
         uses=uses,
-        order="random" if order == "random" else "fifo",
+        order=order,
+        drop_last=drop_last,
         producers=("p1", "p2", "x1"),
         readers=("c1", "c2", "x1"),
         write_sizes=sizes,

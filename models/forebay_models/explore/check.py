@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from forebay_spec.actions import Machine
 from forebay_spec.bounds import Bounds
-from forebay_spec.properties import STEPS, WITNESSES, Witness, invariants
+from forebay_spec.named import Witness
+from forebay_spec.properties import STEPS, WITNESSES, invariants
 from forebay_spec.state import State
 
 from forebay_models.coverage import state_class
@@ -47,11 +48,15 @@ class Judge:
 
     def __init__(self, machine: Machine) -> None:
         self._bounds = machine.bounds
+        bounds = machine.bounds
         rows = invariants(machine.actions)
-        self._invariants = [(name, row.predicate) for name, row in rows.items()]
-        self._steps = [(name, row.predicate) for name, row in STEPS.items()]
+        self._invariants = [
+            (name, row.predicate) for name, row in rows.items() if row.within(bounds)
+        ]
+        self._steps = [(name, row.predicate) for name, row in STEPS.items() if row.within(bounds)]
+        wanted = [row for row in WITNESSES.values() if row.within(bounds)]
         self._missing = {
-            action: [row for row in WITNESSES.values() if not row.actions or action in row.actions]
+            action: [row for row in wanted if not row.actions or action in row.actions]
             for action in machine.actions
         }
         self.broken: tuple[str, ...] = ()

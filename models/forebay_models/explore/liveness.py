@@ -9,7 +9,8 @@ repeated for ever while somebody is owed; an empty round means that everything s
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from forebay_spec.properties import Choice, Fairness, Liveness, fair_choice
+from forebay_spec.named import Choice, Fairness, Liveness
+from forebay_spec.properties import fair_choice
 
 from forebay_models.explore.fairness import Arrow, fair_components, fair_round, possible
 from forebay_models.explore.graph import Graph, Move

@@ -45,6 +45,8 @@ _CAPTURES = (
     *("CaptureWithQueue", "SpentWhileCopied", "TakenByWaiting"),
 )
 _RESTORES = ("RestoredWithQueue", "RestoredWhileWaiting", "Rejected")
+_EVICTIONS = ("Evicted", "EvictedPastPinned", "WriterWaitsForGather")
+_EPOCHS = ("NewEpoch", "BackInEpoch", "TooLateForEpoch")
 WITNESSES_OF: Final[Mapping[str, frozenset[str]]] = {
     "writers": frozenset(
         {*_WAITS, *_CLOSES, "MutualWaitFound", "ShortByDraining", "CancelAfterAdmit"}
@@ -89,6 +91,39 @@ WITNESSES_OF: Final[Mapping[str, frozenset[str]]] = {
         {
             *(*_WAITS, *_QUEUES, *_CAPTURES, *_RESTORES, *_KILLS),
             *("KilledWhileCopying", "KilledWhileLoading"),
+        }
+    ),
+    "ring": frozenset(
+        {
+            *(*_WAITS, *_EVICTIONS, "TakenWhileGathering", "TakenFailed", "StaleGathering"),
+            *("DrawnTwice", "EvictedWhileLeased", "LeaseReturned", "DrawReturned"),
+            "DroppedWhileHeld",
+        }
+    ),
+    "epochs": frozenset(
+        {
+            *(*_WAITS, *_EVICTIONS, *_EPOCHS, "EpochEnds", "ShortByLeast"),
+            *("EvictedWhileLeased", "LeaseReturned", "DroppedWhileHeld"),
+        }
+    ),
+    "droplast": frozenset(
+        {
+            *(*_WAITS, *_EVICTIONS, *_EPOCHS, "LastDropped", "EvictedWhileLeased"),
+            *("LeaseReturned", "DrawReturned", "PublishAfterClose", "ShortByDraining"),
+        }
+    ),
+    "resumed": frozenset(
+        {
+            *(*_WAITS, *_RESTORES, "RestoredLeft", "Evicted", "NewEpoch", "BackInEpoch"),
+            *("CaptureWhileWriterWaits", "CaptureWhileFilling", "CaptureAskWhileGathering"),
+            *("CaptureWithQueue", "HeldOffByCapture", "TakenByWaiting", "TakenWhileGathering"),
+            *("FlushedQueue", "WriterWaitsForGather"),
+        }
+    ),
+    "orphaned": frozenset(
+        {
+            *(*_WAITS, *_EVICTIONS, *_KILLS, "KilledWhileCopying", "EvictedWhileCopying"),
+            *("DrawnTwice", "CaptureWhileWriterWaits", "CaptureWhileFilling"),
         }
     ),
 }

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
-from forebay_spec.bounds import Order
+from forebay_spec.bounds import ConsumingOrder
 
 Kind = Literal[
     "extend",
@@ -57,15 +57,15 @@ class Setting:
 
     capacity: int
     uses: int = 1
-    order: Order = "fifo"
+    order: ConsumingOrder = "fifo"
     source: str = ""
 
     def __post_init__(self) -> None:
         """Refuse what is no buffer."""
         if self.capacity < 1 or self.uses < 1:
             raise ValueError("capacity and uses are at least 1")
-        if self.order not in get_args(Order):
-            raise ValueError(f"the order is one of {', '.join(get_args(Order))}")
+        if self.order not in get_args(ConsumingOrder):
+            raise ValueError(f"the order is one of {', '.join(get_args(ConsumingOrder))}")
 
     def line(self) -> str:
         """Return the setting on one line."""

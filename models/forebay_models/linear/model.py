@@ -259,7 +259,7 @@ class Model:
             after = config._replace(state=after_draw, drawers=(*config.drawers, op.call))
             if op.kind == "take" and op.ended == "done":
                 h = len(after_draw.holds) - 1
-                ready = gathered(after_draw, h, "ready")
+                ready = gathered(self.bounds, after_draw, h, "ready")
                 yield self._over(after, op, (*labels, Label("Ready", (h,))), ready)
             else:
                 yield Move(op, labels, after)

@@ -12,7 +12,7 @@ import random
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
-from forebay_spec.bounds import Order
+from forebay_spec.bounds import ConsumingOrder
 
 from forebay_models.linear.history import Setting
 from forebay_models.targets import SCOPES, StorageKind, Target
@@ -78,7 +78,7 @@ class Workload:
     seed: int
     capacity: int
     uses: int
-    order: Order
+    order: ConsumingOrder
     storage: StorageKind
     operations: int = 64
 

@@ -3,7 +3,8 @@
 A property that no fault can break says nothing. Each entry here is a mistake that a buffer of this
 kind has been seen to make, as a machine with one entry of the table of actions replaced, or with
 another judge. Every entry names the quick graph in which it shows and a property that it breaks.
-Those about queues, captures and restores are in `spec_queues`.
+Those about queues, captures and restores are in `spec_queues`, those about overwriting buffers in
+`spec_overwriting`.
 """
 
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from forebay_spec.actions import actions_under
 
 from forebay_models.mutants import spec_faults as wrong
 from forebay_models.mutants.spec_mutant import SpecMutant, changed
+from forebay_models.mutants.spec_overwriting import OVERWRITING_MUTANTS
 from forebay_models.mutants.spec_queues import QUEUE_MUTANTS
 
 __all__ = ["SPEC_MUTANTS", "SpecMutant"]
@@ -214,5 +216,5 @@ _MUTANTS = (
     ),
 )
 SPEC_MUTANTS: Final[Mapping[str, SpecMutant]] = {
-    mutant.id: mutant for mutant in (*_MUTANTS, *QUEUE_MUTANTS)
+    mutant.id: mutant for mutant in (*_MUTANTS, *QUEUE_MUTANTS, *OVERWRITING_MUTANTS)
 }

@@ -25,7 +25,7 @@ from forebay_spec.verdicts import verdict
 
 def ready_though_stale(bounds: Bounds, state: State, h: int) -> tuple[State, ...]:
     """Note that a batch could be gathered, whatever became of its records."""
-    return (gathered(state, h, "ready"),)
+    return (gathered(bounds, state, h, "ready"),)
 
 
 def take_youngest(state: State, h: int, actor: str, kind: ReaderKind) -> State:

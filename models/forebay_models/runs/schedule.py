@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 from forebay_models.campaign.quiet import quiet_library
 from forebay_models.documents import DocumentError, Fields, Json, text
 from forebay_models.outcome import Outcome, Verdict
-from forebay_models.runs.values import exactly, read_order, whole
+from forebay_models.runs.values import exactly, read_consuming_order, whole
 from forebay_models.runs.walk import planted
 from forebay_models.scheduling.play import Theatre
 from forebay_models.scheduling.scenario import Scenario
@@ -54,7 +54,7 @@ class ScheduleRun:
                 name=fields.text("name"),
                 capacity=fields.whole("capacity"),
                 uses=fields.whole("uses"),
-                order=read_order(fields.text("order")),
+                order=read_consuming_order(fields.text("order")),
                 programs=tuple(_texts(pair, "program") for pair in fields.items("programs")),
                 token_of=tuple(_texts(pair, "token") for pair in fields.items("token_of")),
             )

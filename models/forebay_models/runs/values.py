@@ -9,7 +9,7 @@ from itertools import product
 from typing import Final, get_args
 
 from forebay_spec.actions import ACTIONS, Label
-from forebay_spec.bounds import Bounds, Order, ReaderKind, Request
+from forebay_spec.bounds import Bounds, ConsumingOrder, Order, ReaderKind, Request
 from forebay_spec.kernel import Closing
 
 from forebay_models.documents import DocumentError, Fields, Json, kind, text
@@ -24,6 +24,7 @@ def bounds_json(bounds: Bounds) -> dict[str, Json]:
         "capacity": bounds.capacity,
         "uses": bounds.uses,
         "order": bounds.order,
+        "drop_last": bounds.drop_last,
         "producers": list(bounds.producers),
         "readers": list(bounds.readers),
         "write_sizes": list(bounds.write_sizes),
@@ -46,6 +47,7 @@ def read_bounds(document: object) -> Bounds:
             capacity=fields.whole("capacity"),
             uses=fields.whole("uses"),
             order=read_order(fields.text("order")),
+            drop_last=fields.flag("drop_last"),
             producers=fields.texts("producers"),
             readers=fields.texts("readers"),
             write_sizes=tuple(whole(n, "write size") for n in fields.items("write_sizes")),
@@ -154,6 +156,14 @@ def read_order(name: str) -> Order:
         if name == known:
             return known
     raise DocumentError(f"order: {name!r} is none of {', '.join(orders)}")
+
+
+def read_consuming_order(name: str) -> ConsumingOrder:
+    """Return the order of that name of a consuming buffer, or raise `DocumentError`."""
+    order = read_order(name)
+    if order == "replacement" or order == "epochs":
+        raise DocumentError(f"order: {name!r} is none of a consuming buffer")
+    return order
 
 
 def _closing(name: str) -> Closing:

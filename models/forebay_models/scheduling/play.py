@@ -248,7 +248,7 @@ class _Performance:
                     self._ledger,
                     lambda number: self._numbers.get(number, f"?{number}"),
                     self._token_names,
-                    fifo=self._scenario.bounds.fifo,
+                    self._scenario.bounds,
                 )
             except Exception as error:
                 raise Failure(f"the ledger contradicts itself: {error!r}") from error

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Literal, NamedTuple, cast
 
-from forebay_spec.bounds import Bounds, Order, Request
+from forebay_spec.bounds import Bounds, ConsumingOrder, Request
 from forebay_spec.kernel import Closing
 
 from forebay_models.targets import LOCAL
@@ -98,7 +98,7 @@ class Scenario:
     capacity: int
     programs: tuple[tuple[str, str], ...]
     uses: int = 1
-    order: Order = "fifo"
+    order: ConsumingOrder = "fifo"
     token_of: tuple[tuple[str, str], ...] = field(default=())
 
     def __post_init__(self) -> None:
