@@ -1,5 +1,7 @@
-"""`forebay campaign all`: every campaign, one after the other, with one table."""
+"""`forebay campaign all`: every campaign, with one table."""
 
+import time
+from functools import partial
 from typing import Annotated, Final
 
 import typer
@@ -9,8 +11,8 @@ from forebay_models.check_cli import JsonOption, SaveOption, Tier, TierOption
 from forebay_models.cover_cli import run_cover
 from forebay_models.faults_cli import run_faults
 from forebay_models.linear_cli import run_linear
-from forebay_models.outcome import Outcome
-from forebay_models.progress import Observer, bar
+from forebay_models.parts import Part, run_parts
+from forebay_models.progress import bar
 from forebay_models.schedule_cli import run_schedule
 from forebay_models.snapshots_cli import COUNT, run_snapshots
 from forebay_models.targets import SCOPES, Target
@@ -37,46 +39,50 @@ def everything(
 
     Example: `forebay campaign all --budget 5m --seed 7`
     """
+    began = time.monotonic()
+    parts = every_campaign(target, tier=tier, seconds=budget_seconds(budget), seed=seed)
     with bar() as observer:
-        outcomes = every_campaign(
-            observer, target, tier=tier, seconds=budget_seconds(budget), seed=seed
-        )
-    verdict = report(outcomes, command="campaign all", as_json=as_json, save=save)
+        outcomes = run_parts(parts, observer)
+    took = time.monotonic() - began
+    verdict = report(outcomes, command="campaign all", as_json=as_json, save=save, took=took)
     raise typer.Exit(int(verdict))
 
 
 def every_campaign(
-    observer: Observer,
-    target: Target = Target.LOCAL,
-    *,
-    tier: Tier = Tier.QUICK,
-    seconds: float,
-    seed: int = 0,
-) -> list[Outcome]:
-    """Return the outcomes of all campaigns, in the order of the verification ladder.
+    target: Target = Target.LOCAL, *, tier: Tier = Tier.QUICK, seconds: float, seed: int = 0
+) -> list[Part]:
+    """Return all campaigns, in the order of the verification ladder.
 
     Args:
-        observer: is told how far they have come.
         target: what is driven.
         tier: how much is tried.
         seconds: the budget of the random walks; the other campaigns run to their end.
         seed: of all random choices.
     """
-    outcomes = [
-        run_cover(target, graphs=_graphs(target, tier), seconds=None, observer=observer),
-        run_stateful(target, seconds=seconds, seed=seed, steps=40, observer=observer),
-    ]
-    if target is Target.LOCAL:
-        outcomes.append(run_schedule(target, tier=tier, seed=seed, observer=observer))
-    outcomes.append(run_linear(target, seconds=None, seed=seed, observer=observer))
+    graphs = _graphs(target, tier)
     runs, count = (RUNS, COUNT) if tier is Tier.FULL else (FEW_RUNS, FEW_SNAPSHOTS)
-    outcomes += [
-        run_twins(target, runs=runs, seconds=None, seed=seed, observer=observer),
-        run_snapshots(target, count=count, seconds=None, seed=seed, observer=observer),
+    campaigns = {
+        "cover": partial(run_cover, target, graphs=graphs, seconds=None),
+        "stateful": partial(run_stateful, target, seconds=seconds, seed=seed, steps=40),
+        "schedule": partial(run_schedule, target, tier=tier, seed=seed),
+        "linear": partial(run_linear, target, seconds=None, seed=seed),
+        "twins": partial(run_twins, target, runs=runs, seconds=None, seed=seed),
+        "snapshots": partial(run_snapshots, target, count=count, seconds=None, seed=seed),
+    }
+    if target is Target.SHARED:
+        del campaigns["schedule"]
+    parts = [
+        Part(name=f"{name} {target.value}", run=run, alone=name == "cover")
+        for name, run in campaigns.items()
     ]
     if target is Target.SHARED:
-        outcomes += run_faults(tier=tier, seed=seed, observer=observer)
-    return outcomes
+        faults = partial(run_faults, tier=tier, seed=seed)
+        parts += [
+            Part(name="faults points", run=partial(faults, kills=0, files=False)),
+            Part(name="faults random", run=partial(faults, points=False, files=False)),
+            Part(name="faults files", run=partial(faults, points=False, kills=0)),
+        ]
+    return parts
 
 
 def _graphs(target: Target, tier: Tier) -> list[str]:

@@ -5,6 +5,7 @@ Counterexamples come before the table, so that the verdicts are the last thing o
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -24,7 +25,12 @@ _COLOURS = {
 
 
 def report(
-    outcomes: Sequence[Outcome], *, command: str, as_json: bool, save: Path | None = None
+    outcomes: Sequence[Outcome],
+    *,
+    command: str,
+    as_json: bool,
+    save: Path | None = None,
+    took: float | None = None,
 ) -> Verdict:
     """Print the outcomes to standard output and return their verdict together.
 
@@ -33,6 +39,7 @@ def report(
         command: what was run, such as "check tlc"; it stands in the JSON document.
         as_json: print that document and nothing else.
         save: a file for the document, which `forebay report` turns into a page.
+        took: the seconds of the whole command, shown with those of each kind if there are several.
     """
     verdict = worst(outcomes)
     if save is not None:
@@ -44,6 +51,9 @@ def report(
         if outcome.detail:
             print(f"{outcome.name}: {outcome.verdict.words}\n{outcome.detail}\n")
     _print_table(outcomes)
+    if took is not None and len(seconds := _seconds_by_kind(outcomes)) > 1:
+        shares = ", ".join(f"{kind} {spent:,.0f}" for kind, spent in seconds.most_common())
+        print(f"took {took:,.0f} s; seconds by kind, several of which run at once: {shares}")
     return verdict
 
 
@@ -93,6 +103,14 @@ def _print_table(outcomes: Sequence[Outcome]) -> None:
     held = sum(outcome.verdict is Verdict.HOLDS for outcome in outcomes)
     sentence = f"{held} of {len(outcomes)} hold within the bounds named; verdict: {verdict.words}"
     console.print(Text(sentence, style=_COLOURS[verdict]))
+
+
+def _seconds_by_kind(outcomes: Sequence[Outcome]) -> "Counter[str]":
+    """Return the whole seconds of all checks of a kind, by the first word of their names."""
+    kinds: Counter[str] = Counter()
+    for outcome in outcomes:
+        kinds[outcome.name.split()[0]] += round(outcome.seconds)
+    return kinds
 
 
 def figure_words(name: str, value: Figure) -> str:

@@ -14,6 +14,7 @@ from types import ModuleType
 import pytest
 from forebay_models import check_cli, cli
 from forebay_models.outcome import Outcome, Verdict
+from forebay_models.parts import Part, attempted
 from forebay_models.progress import Observer
 
 TOYS = Path(__file__).parents[1] / "tlc" / "data"
@@ -26,17 +27,21 @@ def made(name: str, verdict: Verdict) -> Outcome:
 def plant(
     monkeypatch: pytest.MonkeyPatch, verdicts: Mapping[str, Verdict], seen: list[str]
 ) -> None:
-    """Replace each check by one with a given verdict that notes that it was run."""
+    """Replace each check by one with a given verdict that notes that it was run, here."""
 
     def planted(name: str) -> object:
-        def check(observer: Observer, *rest: object) -> Sequence[Outcome]:
+        def check(observer: Observer, *rest: object, **options: object) -> Sequence[Outcome]:
             seen.append(name)
             return [made(name, verdicts.get(name, Verdict.HOLDS))]
 
         return check
 
-    for name in ("kernel", "explore", "tlc", "agree"):
+    def run_here(parts: Sequence[Part], observer: Observer) -> list[Outcome]:
+        return [outcome for part in parts for outcome in attempted(part, observer)]
+
+    for name in ("kernel", "explore", "tlc_and_agree"):
         monkeypatch.setattr(check_cli, f"_{name}", planted(name))
+    monkeypatch.setattr(check_cli, "run_parts", run_here)
 
 
 @pytest.mark.parametrize("verdict", list(Verdict))
@@ -51,15 +56,15 @@ def test_all_runs_everything_and_ends_with_the_worst(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     seen: list[str] = []
-    plant(monkeypatch, {"explore": Verdict.INCONCLUSIVE, "agree": Verdict.COULD_NOT_RUN}, seen)
+    verdicts = {"explore": Verdict.INCONCLUSIVE, "tlc_and_agree": Verdict.COULD_NOT_RUN}
+    plant(monkeypatch, verdicts, seen)
     assert cli.main(["check", "all", "--json"]) == 2
-    assert seen == ["kernel", "explore", "tlc", "agree"]
+    assert seen == ["kernel", "explore", "tlc_and_agree"]
     document = json.loads(capsys.readouterr().out)
     assert document["command"] == "check all"
     assert [entry["verdict"] for entry in document["outcomes"]] == [
         "holds",
         "inconclusive",
-        "holds",
         "could_not_run",
     ]
 

@@ -172,3 +172,16 @@ def test_columns_are_as_wide_as_their_widest_cell() -> None:
     assert text_table(["a", "b"], [["long", "x"], ["", "yy"]]) == (
         "a    | b\n-----+---\nlong | x\n     | yy"
     )
+
+
+def test_the_time_of_several_kinds_is_told_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+    def taken(name: str, seconds: float) -> Outcome:
+        return replace(outcome(Verdict.HOLDS, name), seconds=seconds)
+
+    walks = [taken("tlc readers", 2.4), taken("stateful local", 60.0), taken("tlc writers", 5.0)]
+    report(walks, command="verify", as_json=False, took=61.2)
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        "took 61 s; seconds by kind, several of which run at once: stateful 60, tlc 7"
+    )
+    report(walks[:1], command="check tlc", as_json=False, took=2.5)
+    assert "took" not in capsys.readouterr().out
