@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 from forebay_models.linear.history import Ending, History, Kind, Operation, Setting
-from forebay_spec.bounds import Order
+from forebay_spec.bounds import ConsumingOrder
 
 
 class Script:
     """Builds a history; each `begin` and `end` is the next in order."""
 
-    def __init__(self, capacity: int, uses: int = 1, order: Order = "fifo") -> None:
+    def __init__(self, capacity: int, uses: int = 1, order: ConsumingOrder = "fifo") -> None:
         self._setting = Setting(capacity=capacity, uses=uses, order=order)
         self._clock = 0
         self._operations: dict[int, Operation] = {}

@@ -24,6 +24,7 @@ from forebay_models.tokens import TokenError, read_token, token_of
 from forebay_spec import properties
 from forebay_spec.actions import Label
 from forebay_spec.bounds import QUICK, Bounds
+from forebay_spec.named import StepProperty
 from forebay_spec.state import State
 
 from tests.replay.walks import CASES, SETTING, Case
@@ -107,7 +108,7 @@ def test_a_path_at_random_is_followed_through_every_outcome(
     def other_slot(bounds: Bounds, before: State, label: Label, after: State) -> bool:
         return label.name != "Ready" or after.holds[0].slots != (slot,)
 
-    promise = properties.StepProperty("OtherSlot", "", other_slot)
+    promise = StepProperty("OtherSlot", "", other_slot)
     monkeypatch.setitem(properties.STEPS, "OtherSlot", promise)
     monkeypatch.setitem(SENTENCES, "OtherSlot", "The other slot is drawn.")
     outcome = SpecRun(QUICK["random"], labels, "OtherSlot").again("")

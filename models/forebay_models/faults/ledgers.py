@@ -20,6 +20,7 @@ from forebay_spec.bounds import Bounds
 from forebay_spec.state import State
 
 from forebay_models.adapters.abstraction import state_of
+from forebay_models.runs.values import read_consuming_order
 
 LIMITS: Final = Limits(calls=24, tokens=4, participants=8)
 EXAMPLE: Final = {"number": torch.tensor(0), "copies": torch.zeros(3, dtype=torch.int32)}
@@ -30,7 +31,7 @@ def make_buffer(bounds: Bounds) -> BlockingReplayBuffer:
     return BlockingReplayBuffer(
         SharedStorage(bounds.capacity, example=EXAMPLE),
         consume_after_n_samples=bounds.uses,
-        order=bounds.order,
+        order=read_consuming_order(bounds.order),
         seed=0,
         stall_warning=None,
         limits=LIMITS,
@@ -103,9 +104,7 @@ class Watch:
             process = rows[participant_of(actor)]
             return self._names.get(process, f"process {process}")
 
-        return state_of(image.ledger, name_of, {}, fifo=self._bounds.fifo)._replace(
-            cancelled=frozenset()
-        )
+        return state_of(image.ledger, name_of, {}, self._bounds)._replace(cancelled=frozenset())
 
     def leftovers(self, living: set[int]) -> list[str]:
         """Return what is left of processes that are dead, after all is healed, as sentences.
