@@ -1,8 +1,8 @@
-"""A bounded, consuming replay buffer whose producers wait instead of overwriting.
+"""A bounded, consuming replay buffer whose producers wait, and one that overwrites instead.
 
-The buffer is `BlockingReplayBuffer`; it keeps its records in a storage of this package, and its
-calls end with a result or with one of the errors below. Its decisions are functions of
-`forebay_spec.kernel`, whose contracts are confirmed over all paths.
+The buffers are `BlockingReplayBuffer` and `ReplayBuffer`. They keep their records in a storage of
+this package, and their calls end with a result or with one of the errors below. Their decisions are
+functions of `forebay_spec.kernel`, whose contracts are confirmed over all paths.
 """
 
 from forebay._buffer import BlockingReplayBuffer
@@ -22,6 +22,8 @@ from forebay._layout import Limits
 from forebay._lease import Lease
 from forebay._list_storage import ListStorage
 from forebay._producer import Producer
+from forebay._replay import ReplayBuffer
+from forebay._samplers import RandomSampler, SamplerWithoutReplacement
 from forebay._shared_storage import SharedStorage
 from forebay._stats import BufferStats
 from forebay._storage import Storage
@@ -44,8 +46,11 @@ __all__ = [
     "MutualWait",
     "PeerLost",
     "Producer",
+    "RandomSampler",
     "RecordMismatch",
+    "ReplayBuffer",
     "SampleTimeout",
+    "SamplerWithoutReplacement",
     "SharedStorage",
     "ShutDown",
     "Storage",

@@ -2,13 +2,13 @@
 
 `arrive` and `ask` are a call's first sections, `look_again` the one each time that it wakes,
 `publish`, `abandon`, `deliver` and `give_back` the last. Whatever may concern others wakes all of
-them, and nobody is woken while nobody waits. `ready`, `fail_hold` and `set_cancel` are single
-stores, so they need no section.
+them, and nobody is woken while nobody waits. `set_cancel` is a single store, so it needs no
+section; neither do `ready` and `fail_hold`, unless they take pins away.
 """
 
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from types import FrameType
 from typing import Final, TypeVar
 
@@ -114,21 +114,23 @@ class Actions:
 
     def ready(self, call: Call) -> None:
         """Ready: the batch is gathered and transformed."""
-        self.ledger.ready(call)
-        self.hand_on(self.ledger.cells[at.OBSERVERS] > 0)
+        with self._gathering(call):
+            self.ledger.ready(call)
+            others = self._anybody_hopes()
+        self.hand_on(others)
 
     def fail_hold(self, call: Call) -> None:
         """Fail: the batch could not be gathered or transformed, or its call was interrupted.
 
-        A lease that is ready is returned as it is. What gathers is nobody else's to change, unless
-        a thread of the pool gathers it, so that only then a section is needed. The number is looked
-        at last: while it is still the call's, so was the state.
+        A lease that is ready is returned as it is. The number is looked at last: while it is still
+        the call's, so was the state.
         """
         batches = self.ledger.batches
-        with self.section if call.taken else nullcontext():
+        with self._gathering(call):
             if batches.state(call.places[BATCH]) is HoldState.GATHERING and self.has_batch(call):
                 self.ledger.fail(call)
-        self.hand_on(self.ledger.cells[at.OBSERVERS] > 0)
+            others = self._anybody_hopes()
+        self.hand_on(others)
 
     def refill(self, call: Call, depth: Callable[[], int]) -> bool:
         """Refill: a batch is drawn ahead, for a queue that has fewer than `depth`; or False."""
@@ -285,6 +287,16 @@ class Actions:
         """Tell whether a wake-up would reach anybody; to be asked inside the section."""
         return self.ledger.queue.count() > 0 or self.ledger.cells[at.OBSERVERS] > 0
 
+    def _gathering(self, call: Call) -> AbstractContextManager[object]:
+        """Return the section, if others may change what gathers or wait for its pins."""
+        return self.section if call.taken or self.ledger.overwrites else nullcontext()
+
+    def _anybody_hopes(self) -> bool:
+        """Tell whether anybody waits for a batch to be gathered: a capture, or an overwriter."""
+        return self.ledger.cells[at.OBSERVERS] > 0 or (
+            self.ledger.overwrites and self.anybody_waits()
+        )
+
     def hand_on(self, others: bool) -> None:
         """Wake those who wait, if there are any; all of them, since several may go on."""
         if others:
@@ -363,29 +375,22 @@ class Actions:
 
     def _check_calls(self) -> None:
         """Make sure that there is a row for one call more, as a ticket now and as a batch later."""
-        full = self._calls_are_full
+        full = self.ledger.calls_are_full
         if full() and (not self.peers.recover() or full()):
             raise calls_limit(self.ledger)
 
     def _is_full(self, call: Call) -> bool:
         """Tell whether the tables have no room for a batch that is drawn ahead."""
-        return self._calls_are_full() or self._pool_is_full(call.n)
-
-    def _calls_are_full(self) -> bool:
         ledger = self.ledger
-        return ledger.queue.count() + ledger.batches.count() >= ledger.limits.calls
-
-    def _pool_is_full(self, rows: int) -> bool:
-        ledger, limit = self.ledger, self.ledger.layout.held
-        return ledger.cells[at.POOL_TOP] + rows > limit and ledger.batches.used() + rows > limit
+        return ledger.calls_are_full() or ledger.pool_is_full(call.n + ledger.reserve)
 
     def _check_held(self, call: Call) -> None:
         """Make sure that the pool takes the batch that a call gets."""
         ledger = self.ledger
 
         def full() -> bool:
-            rows = call.n if call.kind is Kind.WRITE else min(call.n, ledger.sampleable)
-            return self._pool_is_full(rows)
+            rows = call.n if call.kind is Kind.WRITE else ledger.rows_of_draw(call.n)
+            return ledger.pool_is_full(rows)
 
         if full() and (not self.peers.recover() or full()):
             raise held_limit(ledger)

@@ -5,49 +5,28 @@ the stamps: a circular array of slots, `order`, is enough for them. A returned r
 stamp again and belongs somewhere near the front; such records are kept in a second circular array,
 `back`, sorted by stamp. The oldest records are found by merging the fronts of both.
 
-A cell of `order` is valid while `entry[slot]` names its position; positions only rise and are never
-used twice. A record that leaves out of turn (it was returned to an older place) just gets another
-entry, and the stale cell is squeezed out when a draw comes across it, or when the array is full.
-Each stale cell is looked at a bounded number of times, so every operation stays proportional to its
-batch, on average over a run. `back` never holds stale cells; it is only as long as the number of
-records that were returned and not drawn again, and joining it costs more than the batch only when
-records come back in an order that is neither that of their ages nor its reverse.
+A record that is returned to an older place leaves a stale cell in `order`. `back` never holds stale
+cells; it is only as long as the number of records that were returned and not drawn again, and
+joining it costs more than the batch only when records come back in an order that is neither that of
+their ages nor its reverse.
 """
 
 import numpy as np
 
-from forebay._layout import (
-    AGE_HEAD,
-    AGE_TAIL,
-    BACK_COUNT,
-    BACK_HEAD,
-    NEXT_STAMP,
-    SAMPLEABLE,
-    Layout,
-)
+from forebay._age_ring import AgeRing
+from forebay._layout import AGE_HEAD, AGE_TAIL, BACK_COUNT, BACK_HEAD, SAMPLEABLE, Layout
 from forebay._stores import Flags, Ints, Store, ring_stores, ring_window, tally
 
 IN_BACK = -1
 """The entry of a record in `back`; positions in `order` are positive, 0 means in neither."""
 
 
-class AgeOrder:
+class AgeOrder(AgeRing):
     """Sampleable records, oldest first."""
 
     def __init__(self, layout: Layout) -> None:
-        self._commit = layout.commit
-        self._cells = layout.cells
-        self._order = layout.order
+        super().__init__(layout)
         self._back = layout.back
-        self._entry = layout.entry
-        self._stamp = layout.stamp
-
-    def prepare(self, rows: int) -> None:
-        """Make room for `rows` records at the tail; the order does not change."""
-        cells = self._cells
-        length = cells[AGE_TAIL] - cells[AGE_HEAD]
-        if length + rows > len(self._order):
-            self._squeeze(length)
 
     def select(self, rows: int) -> Ints:
         """Return the slots of the `rows` oldest sampleable records, oldest first."""
@@ -80,19 +59,6 @@ class AgeOrder:
             return [*stores, (self._entry, slots, 0)]
         return [*stores, (self._entry, slots[spent], 0), *self.append(slots[~spent])]
 
-    def append(self, slots: Ints) -> list[Store]:
-        """Return the stores that put slots at the tail, younger than every stamp there is."""
-        cells = self._cells
-        n = len(slots)
-        tail, stamp = cells[AGE_TAIL], cells[NEXT_STAMP]
-        return [
-            *ring_stores(self._order, tail, slots),
-            (self._entry, slots, np.arange(tail, tail + n)),
-            (self._stamp, slots, np.arange(stamp, stamp + n)),
-            (cells, AGE_TAIL, tail + n),
-            (cells, NEXT_STAMP, stamp + n),
-        ]
-
     def put_back(self, slots: Ints, stamps: Ints, sampleable: Flags) -> list[Store]:
         """Return the stores that give returned slots these stamps.
 
@@ -113,31 +79,16 @@ class AgeOrder:
 
     def clear(self, live: Ints) -> list[Store]:
         """Return the stores that leave no record sampleable; `live` are all that there were."""
-        cells = self._cells
-        return [
-            (cells, AGE_HEAD, cells[AGE_TAIL]),
-            (cells, BACK_COUNT, 0),
-            (self._entry, live, 0),
-            (self._stamp, live, 0),
-        ]
+        return [*super().clear(live), (self._cells, BACK_COUNT, 0)]
 
     def restore(self, sampleable: Ints, slots: Ints, stamps: Ints, youngest: int) -> list[Store]:
-        """Return the stores that give an empty order these records and the ages of all that live.
+        """Return the stores that give an empty order these records; see `AgeRing.restore`."""
+        restored = super().restore(sampleable, slots, stamps, youngest)
+        return [*restored, (self._cells, BACK_COUNT, 0)]
 
-        `sampleable` are the records that can be sampled, oldest first, and `youngest` is the
-        largest age that anybody knows of: a hold may remember a larger one than its record has.
-        """
-        cells = self._cells
-        tail, n = cells[AGE_TAIL], len(sampleable)
-        return [
-            *ring_stores(self._order, tail, sampleable),
-            (self._entry, sampleable, np.arange(tail, tail + n)),
-            (self._stamp, slots, stamps),
-            (cells, AGE_HEAD, tail),
-            (cells, AGE_TAIL, tail + n),
-            (cells, BACK_COUNT, 0),
-            (cells, NEXT_STAMP, youngest + 1),
-        ]
+    def dense(self) -> Ints:
+        """Return nothing: there is nothing to keep but the ages."""
+        return self._order[:0].copy()
 
     def _join_back(self, slots: Ints, stamps: Ints) -> list[Store]:
         """Return the stores that merge slots, sorted by their new stamps, into `back`."""
@@ -180,21 +131,4 @@ class AgeOrder:
 
     def _valid(self, width: int) -> Flags:
         """Tell which of the first `width` cells of `order` are valid."""
-        head = self._cells[AGE_HEAD]
-        slots = ring_window(self._order, head, width)
-        valid: Flags = self._entry[slots] == np.arange(head, head + width)
-        return valid
-
-    def _squeeze(self, width: int) -> None:
-        """Remove the stale ones among the first `width` cells of `order`."""
-        cells = self._cells
-        head = cells[AGE_HEAD]
-        keep = ring_window(self._order, head, width)[self._valid(width)]
-        start = head + width - len(keep)
-        self._commit(
-            [
-                *ring_stores(self._order, start, keep),
-                (self._entry, keep, np.arange(start, head + width)),
-                (cells, AGE_HEAD, start),
-            ]
-        )
+        return self._cells_from(self._cells[AGE_HEAD], width)[1]

@@ -5,7 +5,7 @@ The names that TorchRL's collectors and trainers touch are here too, so that its
 class.
 """
 
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 from forebay_spec.kernel import Closing
@@ -14,12 +14,13 @@ from tensordict import TensorDict
 from forebay._calls import Call, Event
 from forebay._core import Core
 from forebay._describe import describe
-from forebay._layout import MOST_USES, Limits
-from forebay._ledger import Ledger
+from forebay._layout import Limits
+from forebay._ledgers import make_ledger
 from forebay._monitor import Monitor, ThreadMonitor
 from forebay._one_process import OneProcess, bind_to_process
 from forebay._prefetch import Prefetcher
 from forebay._producer import Producer
+from forebay._samplers import Sampler, Sampling
 from forebay._shared_core import Plan, make_core
 from forebay._shared_storage import SharedStorage
 from forebay._sizes import SizeWatch
@@ -27,7 +28,7 @@ from forebay._stats import BufferStats, take_stats
 from forebay._storage import Storage
 from forebay._tickets import NO_TOKEN, Kind
 from forebay._tokens import CancelToken, new_token
-from forebay._trace import NO_TRACE, Trace
+from forebay._trace import NO_TRACE, Trace, Tracer
 from forebay._transforms import Transform, Transforms
 from forebay._validate import (
     checked_event,
@@ -37,21 +38,10 @@ from forebay._validate import (
     whole_number,
 )
 
-Order = Literal["fifo", "random"]
 Batch: TypeAlias = TensorDict
 """What readers get: a TensorDict, the tensorclass that was written, or what a `ListStorage` gives.
 
 Which of them is known only while a program runs, so type checkers see the commonest."""
-ORDERS: Final = ("fifo", "random")
-
-
-class Sampling(NamedTuple):
-    """How a buffer samples; in the place of TorchRL's sampler objects."""
-
-    order: Order
-    consume_after_n_samples: int
-
-
 PARTS: Final = frozenset(
     {
         "_batch_size",
@@ -69,15 +59,19 @@ PARTS: Final = frozenset(
 
 
 class BufferBase(OneProcess):
-    """A ledger, a storage, transforms, and the calls that look and steer."""
+    """A ledger, a storage, transforms, and the calls that look and steer.
+
+    Args:
+        storage: where the records are.
+        sampling: how they are drawn, which decides what ledger it is.
+    """
 
     def __init__(
         self,
         storage: Storage,
+        sampling: Sampling | Sampler,
         *,
         batch_size: int | None = None,
-        consume_after_n_samples: int = 1,
-        order: Order = "fifo",
         prefetch: int = 0,
         transform: Transform | None = None,
         write_transform: Transform | Literal["inverse"] | None = "inverse",
@@ -94,16 +88,8 @@ class BufferBase(OneProcess):
                 f"SharedStorage(capacity, example=record) or ListStorage(capacity), got {storage!r}"
             )
         capacity = whole_number("the storage's capacity", storage.capacity, 1)
-        if consume_after_n_samples is None:
-            raise ValueError(
-                "consume_after_n_samples=None means that records are never used up; use "
-                "ReplayBuffer for that, which overwrites the oldest records"
-            )
-        uses = whole_number("consume_after_n_samples", consume_after_n_samples, 1, MOST_USES)
         if batch_size is not None:
             batch_size, _ = request_sizes(batch_size, None, None, capacity)
-        if order not in ORDERS:
-            raise ValueError(f"order must be 'fifo' or 'random', got {order!r}")
         if whole_number("prefetch", prefetch, 0) and batch_size is None:
             raise ValueError(
                 f"prefetch={prefetch} draws whole batches ahead, so it needs a batch_size; give "
@@ -130,24 +116,28 @@ class BufferBase(OneProcess):
                 raise NotImplementedError(
                     "a trace is of one process; trace a buffer over TensorStorage instead"
                 )
-            plan = Plan(capacity, uses, order == "fifo", limits, stall)
+            plan = Plan(capacity, sampling, limits, stall)
             self._core: Core = make_core(plan, key, monitor)
             if isinstance(storage, SharedStorage):
                 storage.claim()
         else:
-            told = NO_TRACE if trace is None else trace.begin(capacity, uses, order)
-            ledger = Ledger(capacity, uses, order == "fifo", key, limits, told)
+            told: Tracer = NO_TRACE
+            if trace is not None and isinstance(sampling, Sampling):
+                order, uses = sampling
+                told = trace.begin(capacity, uses, order)
+            ledger = make_ledger(capacity, sampling, key, limits, told)
             self._core = Core(ledger, monitor or ThreadMonitor(), stall)
             bind_to_process(self._core)
         self._stall_warning = stall
-        self._sizes = SizeWatch(capacity, uses)
+        single_use = isinstance(sampling, Sampling) and sampling.consume_after_n_samples == 1
+        self._sizes = SizeWatch(capacity, single_use)
         self._storage = storage
         self._batch_size = batch_size
         self._prefetcher: Prefetcher | None = None
         if batch_size is not None and prefetch:
             parts = (self._core, storage, self._transforms)
             self._prefetcher = Prefetcher(*parts, size=batch_size, depth=prefetch)
-        self._sampling = Sampling(order, uses)
+        self._sampling = sampling
         self._dim_extend = dim_extend
 
     def __len__(self) -> int:
@@ -184,8 +174,7 @@ class BufferBase(OneProcess):
         """Drop all records; those that a reader holds are its own still, but never come back.
 
         Args:
-            empty_write_count: accepted for TorchRL's collectors; counts of a blocking buffer are
-                never rewound.
+            empty_write_count: accepted for TorchRL's collectors; counts are never rewound.
         """
         self._core.demand_outside()
         self._core.reclaim()
@@ -231,7 +220,7 @@ class BufferBase(OneProcess):
         return self._storage
 
     @property
-    def sampler(self) -> Sampling:
+    def sampler(self) -> Sampling | Sampler:
         """How records are sampled."""
         return self._sampling
 

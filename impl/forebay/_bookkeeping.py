@@ -5,10 +5,10 @@ The parts - free order, ages, tickets, batches, tokens, attendance - lie in one 
 actions. Everything here only reads, but for the first filling of a new block.
 """
 
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
-from forebay_spec.kernel import Closing
+from forebay_spec.kernel import Closing, batch_rows
 
 from forebay import _layout as at
 from forebay._ages import AgeOrder
@@ -19,12 +19,40 @@ from forebay._calls import BATCH, NUMBER, Call
 from forebay._free import FreeOrder
 from forebay._layout import NONE, Layout, Limits
 from forebay._rows import are_sampleable
-from forebay._stores import Flags, Ints
+from forebay._stores import Flags, Ints, Store
 from forebay._tickets import STOPPED, Tickets, TicketView
 from forebay._token_rows import TokenRows
 from forebay._trace import NO_TRACE, Tracer
 
 CLOSINGS: Final = tuple(Closing)
+
+
+class Order(Protocol):
+    """Which records are drawn next; methods that return stores change nothing themselves."""
+
+    def prepare(self, rows: int) -> None:
+        """Make room for `rows` records more; the order does not change."""
+
+    def select(self, rows: int) -> Ints:
+        """Return the slots of the records that a draw of `rows` takes now."""
+
+    def draw(self, slots: Ints, spent: Flags) -> list[Store]:
+        """Return the stores that a draw of selected slots makes, some of which are spent now."""
+
+    def append(self, slots: Ints) -> list[Store]:
+        """Return the stores that add new records."""
+
+    def put_back(self, slots: Ints, stamps: Ints, sampleable: Flags) -> list[Store]:
+        """Return the stores that add returned records, some of which can be sampled already."""
+
+    def clear(self, live: Ints) -> list[Store]:
+        """Return the stores that leave no record; `live` are all that there were."""
+
+    def restore(self, sampleable: Ints, slots: Ints, stamps: Ints, youngest: int) -> list[Store]:
+        """Return the stores that give an empty order the records of a snapshot."""
+
+    def dense(self) -> Ints:
+        """Return the records that random draws are made from, in their places, if there are any."""
 
 
 class Bookkeeping:
@@ -60,13 +88,16 @@ class Bookkeeping:
         self.phase, self.uses, self.pins = layout.phase, layout.uses, layout.pins
         self.stamp, self.copying = layout.stamp, layout.copying
         self.free = FreeOrder(layout)
-        self.order = AgeOrder(layout) if fifo else Bag(layout)
+        self.order = self._make_order(fifo)
         self.queue = Tickets(layout)
         self.batches = Batches(layout)
         self.tokens = TokenRows(layout, trace)
         self.attendance = Attendance(layout)
         if not prepared:
             self._prepare(capacity, uses_per_record, key)
+
+    def _make_order(self, fifo: bool) -> Order:
+        return AgeOrder(self.layout) if fifo else Bag(self.layout)
 
     def _prepare(self, capacity: int, uses_per_record: int, key: tuple[int, int]) -> None:
         """Make memory full of zeros a ledger."""
@@ -107,6 +138,11 @@ class Bookkeeping:
         return int(self.cells[at.FILLING])
 
     @property
+    def room(self) -> int:
+        """How many slots a writer could be given now."""
+        return self.free.count()
+
+    @property
     def fresh(self) -> int:
         """How many slots at the end of the free order were never used."""
         return int(self.cells[at.FRESH])
@@ -116,6 +152,23 @@ class Bookkeeping:
         if token < 0:
             return token == STOPPED
         return bool(self.cells[self.layout.token_base + token])
+
+    def remembered(self, row: int) -> Ints:
+        """Return the ages that a hold remembers of its slots; 0 for none."""
+        return self.batches.stamps(row)
+
+    def rows_of_draw(self, k: int) -> int:
+        """Return how many records a draw of k gets now."""
+        return batch_rows(k, self.sampleable)
+
+    def calls_are_full(self) -> bool:
+        """Tell whether there are as many tickets and batches as there may be."""
+        return self.queue.count() + self.batches.count() >= self.limits.calls
+
+    def pool_is_full(self, rows: int) -> bool:
+        """Tell whether a batch of so many rows would be more than may be held."""
+        limit = self.layout.held
+        return bool(self.cells[at.POOL_TOP] + rows > limit and self.batches.used() + rows > limit)
 
     def holds_batch(self, call: Call) -> bool:
         """Tell whether a call's batch is in the ledger still."""

@@ -15,8 +15,9 @@ import numpy as np
 from forebay_spec.kernel import Closing, close_to
 
 from forebay import _layout as at
+from forebay._ages import AgeOrder
 from forebay._ledger import Ledger
-from forebay._rows import LIVE, are_sampleable, become_free
+from forebay._rows import LIVE, are_sampleable
 from forebay._snapshot import COUNTERS, Snapshot, copying_order
 from forebay._stages import Stage
 from forebay._stores import Ints, Store, tally
@@ -58,6 +59,7 @@ class Boundary:
             [
                 (self._ledger.copying, slots, np.arange(1, len(slots) + 1)),
                 (cells, at.TO_COPY, len(slots)),
+                *self._ledger.keep_all(),
                 (cells, at.STAGE, Stage.COPYING if len(slots) else Stage.NONE),
             ]
         )
@@ -116,12 +118,11 @@ class Boundary:
         """
         ledger, cells = self._ledger, self._cells
         slots, uses = snapshot.slots, snapshot.uses
-        held = [batch for batch, _ in snapshot.queue]
-        pins = np.bincount(np.concatenate([slots[:0], *held]), minlength=ledger.capacity)
+        pins = ledger.pins_by([batch for batch, _ in snapshot.queue])
         sampleable = are_sampleable(np.full(len(slots), LIVE), uses, ledger.uses_per_record)
         low, high = np.array(snapshot.key, np.uint64).view(np.int64).tolist()
         order = snapshot.dense
-        if snapshot.stamps.any():
+        if isinstance(ledger.order, AgeOrder):
             order = slots[sampleable][np.argsort(snapshot.stamps[sampleable])]
         ages = np.concatenate([snapshot.stamps, *(known for _, known in snapshot.queue)])
         youngest = int(ages.max(initial=0))
@@ -140,7 +141,7 @@ class Boundary:
                 *ledger.batches.restore(owner, snapshot.queue),
                 *payloads,
                 *counters,
-                (cells, at.SAMPLEABLE, len(order)),
+                (cells, at.SAMPLEABLE, tally(sampleable)),
                 (cells, at.PINNED, tally(pins > 0)),
                 (cells, at.KEY_LOW, low),
                 (cells, at.KEY_HIGH, high),
@@ -153,13 +154,4 @@ class Boundary:
         """Return the stores after which slots are not to be copied any more."""
         if not len(slots):
             return []
-        ledger, cells = self._ledger, self._cells
-        phase, uses = ledger.phase[slots], ledger.uses[slots]
-        freed = become_free(phase, uses, ledger.uses_per_record, ledger.pins[slots])
-        spent = tally(phase[freed] == LIVE)
-        return [
-            (ledger.copying, slots, 0),
-            *ledger.freeing(slots[freed]),
-            (cells, at.SPENT, cells[at.SPENT] + spent),
-            (cells, at.SPENT_BATCHES, cells[at.SPENT_BATCHES] + (spent > 0)),
-        ]
+        return [(self._ledger.copying, slots, 0), *self._ledger.let_go(slots)]

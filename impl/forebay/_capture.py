@@ -12,11 +12,9 @@ from contextlib import suppress
 
 import numpy as np
 
-from forebay._ages import AgeOrder
 from forebay._batches import HoldState
 from forebay._core import Core
 from forebay._crossing import Crossing
-from forebay._ledger import Ledger
 from forebay._payloads import copy_of
 from forebay._prefetch import Prefetcher
 from forebay._snapshot import Snapshot, snapshot_of
@@ -59,14 +57,7 @@ class Capture(Crossing):
         block.fill(0)  # so that no page is made inside the section
         slots = self._step(lambda: self._capture(block))
         monitor.point("captured")
-        image = Ledger(
-            ledger.capacity,
-            ledger.uses_per_record,
-            isinstance(ledger.order, AgeOrder),
-            limits=ledger.limits,
-            layout=ledger.layout.over(block),
-            prepared=True,
-        )
+        image = ledger.over(ledger.layout.over(block))
         self._snapshot = snapshot_of(image, self._copies.keys(), slots)
         return self._snapshot
 

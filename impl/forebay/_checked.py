@@ -14,8 +14,8 @@ import torch
 
 from forebay._errors import CheckpointError
 from forebay._snapshot import COUNTERS, Snapshot
-from forebay._state import FORMAT, KIND, PREFETCHED_VERSION, VERSION, Settings
-from forebay._stores import Ints
+from forebay._state import FORMAT, KINDS, PREFETCHED_VERSION, VERSION, Settings
+from forebay._stores import Flags, Ints
 
 MOST: Final = 2**62
 """No counter comes near it in the life of a buffer; from there on it would leave its 64 bits."""
@@ -54,28 +54,16 @@ def checked(state: object, target: Settings) -> Checked:
     capacity = target.capacity
     records = _dict(state["records"], "records", {"slots", "uses", "stamps", "data"})
     slots = _numbers(records["slots"], "records.slots", capacity)
-    uses = _numbers(records["uses"], "records.uses", target.consume_after_n_samples + 1, len(slots))
+    limit = target.uses
+    uses = _numbers(records["uses"], "records.uses", limit + 1, len(slots))
     stamps = _numbers(records["stamps"], "records.stamps", MOST, len(slots))
     free, fresh = _free(state["free"], slots, capacity)
-    if target.order == "fifo":
-        _demand(len(np.unique(stamps)) == len(stamps), "records.stamps", "one age for each record")
-        _demand(not len(stamps) or stamps.min() > 0, "records.stamps", "ages from 1 on")
+    _ages(stamps, target)
+    queue, payloads = _queue(state.get("prefetched"), target)
+    if target.kind == "blocking":
+        uses, dense = _used(state, target, slots, uses, stamps, queue)
     else:
-        _demand(not stamps.any(), "records.stamps", "no ages, since records are drawn at random")
-    queue, payloads = _queue(state.get("prefetched"), target, slots)
-    if target.order == "fifo":
-        _one_record_an_age([(slots, stamps), *queue])
-    pins = np.bincount(
-        np.concatenate([slots[:0], *(held for held, _ in queue)]), minlength=capacity
-    )
-    limit = target.consume_after_n_samples
-    _demand(bool((uses >= pins[slots]).all()), "records.uses", "a use for each batch drawn ahead")
-    spent = (uses == limit) & (pins[slots] == 0)
-    if "prefetched" in state:
-        _demand(not spent.any(), "records.uses", f"fewer than {limit} for records nobody holds")
-    # Else a batch that is not in the state had drawn them, and gives that use back.
-    uses = uses - spent
-    dense = _dense(state["sampler"], target, slots, slots[uses < limit], slots[spent])
+        dense = _left(state, target, slots, stamps, queue)
     key, draws = _generator(state["generator"])
     snapshot = Snapshot(
         slots=slots,
@@ -121,15 +109,31 @@ def _header(state: object) -> None:
 
 def _settings(value: object, target: Settings) -> None:
     """Hold how the buffer of the state was made against the target."""
-    made = _dict(value, "buffer", {"kind", *Settings._fields})
-    _text(made["kind"], "buffer.kind", KIND, f"a {KIND} buffer")
-    for name in ("capacity", "consume_after_n_samples", "order"):
-        wanted = getattr(target, name)
+    kind = value.get("kind") if isinstance(value, Mapping) else None
+    if type(kind) is str and kind in KINDS and kind != target.kind:
+        refuse(
+            "buffer.kind",
+            f"the state of a {KINDS[target.kind]}, as this buffer is",
+            f"that of a {KINDS[kind]}",
+        )
+    sampled = target.sampled()
+    made = _dict(value, "buffer", {"kind", "capacity", "batch_size", "prefetch", *sampled})
+    _text(made["kind"], "buffer.kind", target.kind, f"a {target.kind} buffer")
+    for name, wanted in {"capacity": target.capacity, **sampled}.items():
         if type(made[name]) is not type(wanted) or made[name] != wanted:
             refuse(f"buffer.{name}", f"{wanted!r}, as this buffer has it", f"{made[name]!r}")
     if made["batch_size"] is not None:
         _number(made["batch_size"], "buffer.batch_size", target.capacity + 1)
     _number(made["prefetch"], "buffer.prefetch", MOST)
+
+
+def _ages(stamps: Ints, target: Settings) -> None:
+    """Demand one age for each record, or none where there are no ages."""
+    if target.aged:
+        _demand(len(np.unique(stamps)) == len(stamps), "records.stamps", "one age for each record")
+        _demand(not len(stamps) or stamps.min() > 0, "records.stamps", "ages from 1 on")
+    else:
+        _demand(not stamps.any(), "records.stamps", "no ages, since records are drawn at random")
 
 
 def _free(value: object, slots: Ints, capacity: int) -> tuple[Ints, int]:
@@ -151,10 +155,8 @@ def _free(value: object, slots: Ints, capacity: int) -> tuple[Ints, int]:
     return free, fresh
 
 
-def _queue(
-    value: object, target: Settings, slots: Ints
-) -> tuple[list[tuple[Ints, Ints]], list[object]]:
-    """Return the batches that were drawn ahead, each of live records and of the target's size."""
+def _queue(value: object, target: Settings) -> tuple[list[tuple[Ints, Ints]], list[object]]:
+    """Return the batches that were drawn ahead, each of slots and of the target's size."""
     if value is None:
         return [], []
     parts = _dict(value, "prefetched", {"version", "depth", "batches"})
@@ -171,24 +173,20 @@ def _queue(
             f"at most {target.prefetch}, the prefetch= of this buffer",
             f"{len(batches)} batches",
         )
-    live = np.zeros(target.capacity, np.bool_)
-    live[slots] = True
     queue, payloads = [], []
     for number, batch in enumerate(batches):
         where = f"prefetched.batches[{number}]"
         entry = _dict(batch, where, {"slots", "stamps", "batch"})
         held = _numbers(entry["slots"], f"{where}.slots", target.capacity)
-        if len(held) != target.batch_size:
+        size = target.batch_size
+        if len(held) != size and not (target.short and size and 0 < len(held) < size):
+            most = "1 to " if target.short else ""
             refuse(
-                f"{where}.slots",
-                f"{target.batch_size} records, the batch_size of this buffer",
-                len(held),
+                f"{where}.slots", f"{most}{size} records, the batch_size of this buffer", len(held)
             )
         remembered = _numbers(entry["stamps"], f"{where}.stamps", MOST, len(held))
-        _demand(len(np.unique(held)) == len(held), f"{where}.slots", "different slots")
-        _demand(bool(live[held].all()), f"{where}.slots", "slots with a record")
-        aged = (remembered > 0) == (target.order == "fifo")
-        _demand(bool(aged.all()), f"{where}.stamps", "ages under fifo, and none under random")
+        if target.order != "replacement":
+            _demand(len(np.unique(held)) == len(held), f"{where}.slots", "different slots")
         queue.append((held, remembered))
         payloads.append(entry["batch"])
     return queue, payloads
@@ -204,19 +202,96 @@ def _one_record_an_age(known: list[tuple[Ints, Ints]]) -> None:
     _demand(not twice.any(), where, "ages that are of one record each")
 
 
-def _dense(value: object, target: Settings, slots: Ints, sampleable: Ints, returned: Ints) -> Ints:
-    """Return the places of the random sampler, which has all records that can be sampled."""
-    parts = _dict(value, "sampler", set() if target.order == "fifo" else {"dense"})
-    if target.order == "fifo":
-        return slots[:0]
-    dense = _numbers(parts["dense"], "sampler.dense", target.capacity)
-    dense = np.concatenate([dense, returned])
+def _used(
+    state: Mapping[str, object],
+    target: Settings,
+    slots: Ints,
+    uses: Ints,
+    stamps: Ints,
+    queue: list[tuple[Ints, Ints]],
+) -> tuple[Ints, Ints]:
+    """Return the uses of the records of a blocking buffer, and the places of its random sampler."""
+    live = _flags(slots, target.capacity)
+    for number, (held, remembered) in enumerate(queue):
+        where = f"prefetched.batches[{number}]"
+        _demand(bool(live[held].all()), f"{where}.slots", "slots with a record")
+        aged = (remembered > 0) == target.fifo
+        _demand(bool(aged.all()), f"{where}.stamps", "ages under fifo, and none under random")
+    if target.fifo:
+        _one_record_an_age([(slots, stamps), *queue])
+    limit = target.uses
+    pins = np.bincount(
+        np.concatenate([slots[:0], *(held for held, _ in queue)]), minlength=target.capacity
+    )
+    _demand(bool((uses >= pins[slots]).all()), "records.uses", "a use for each batch drawn ahead")
+    spent = (uses == limit) & (pins[slots] == 0)
+    if "prefetched" in state:
+        _demand(not spent.any(), "records.uses", f"fewer than {limit} for records nobody holds")
+    # Else a batch that is not in the state had drawn them, and gives that use back.
+    uses = uses - spent
+    dense = _dense(state["sampler"], target)
+    if not target.fifo:
+        dense = np.concatenate([dense, slots[spent]])
+        _demand_all(dense, slots[uses < limit])
+    return uses, dense
+
+
+def _left(
+    state: Mapping[str, object],
+    target: Settings,
+    slots: Ints,
+    stamps: Ints,
+    queue: list[tuple[Ints, Ints]],
+) -> Ints:
+    """Return the places of the sampler of an overwriting buffer: all records, or what is left.
+
+    A batch that was drawn ahead remembers records that are there, at the age that they have. None
+    of them is left, and no other batch has drawn it.
+    """
+    dense = _dense(state["sampler"], target)
+    if target.order == "replacement":
+        for number, (_, remembered) in enumerate(queue):
+            where = f"prefetched.batches[{number}].stamps"
+            _demand(not remembered.any(), where, "no ages, since no record is drawn only once")
+        _demand_all(dense, slots)
+        return dense
+    age = np.zeros(target.capacity, np.int64)
+    age[slots] = stamps
+    for number, (held, remembered) in enumerate(queue):
+        known = remembered > 0
+        where = f"prefetched.batches[{number}].stamps"
+        wanted = "the ages of its records, or 0 for those that are gone"
+        _demand(bool((remembered[known] == age[held[known]]).all()), where, wanted)
+    known_of = [held[remembered > 0] for held, remembered in queue]
+    once = np.concatenate([dense, *known_of])
+    where = "sampler.dense and prefetched.batches"
+    _demand(len(np.unique(once)) == len(once), where, "each record of the epoch once")
+    live = _flags(slots, target.capacity)
+    _demand(bool(live[dense].all()), "sampler.dense", "slots with a record")
+    return dense
+
+
+def _dense(value: object, target: Settings) -> Ints:
+    """Return the places of the random sampler, if there is one."""
+    parts = _dict(value, "sampler", set() if target.fifo else {"dense"})
+    if target.fifo:
+        return np.empty(0, np.int64)
+    return _numbers(parts["dense"], "sampler.dense", target.capacity)
+
+
+def _demand_all(dense: Ints, sampleable: Ints) -> None:
     _demand(
         np.array_equal(np.sort(dense), np.sort(sampleable)),
         "sampler.dense",
         f"the {len(sampleable)} records that can be sampled, once each",
     )
-    return dense
+
+
+def _flags(slots: Ints, capacity: int) -> Flags:
+    """Return a flag for each slot: whether it is one of these."""
+    flags = np.zeros(capacity, np.bool_)
+    flags[slots] = True
+    return flags
 
 
 def _generator(value: object) -> tuple[tuple[int, int], int]:

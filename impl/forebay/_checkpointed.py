@@ -164,8 +164,7 @@ class CheckpointBase(BufferBase):
             )
         options = {
             "batch_size": self._batch_size,
-            "consume_after_n_samples": self._sampling.consume_after_n_samples,
-            "order": self._sampling.order,
+            "sampling": self._sampling,
             "prefetch": self.prefetch,
             "stall_warning": self._stall_warning,
             "dim_extend": self._dim_extend,
@@ -174,8 +173,7 @@ class CheckpointBase(BufferBase):
         return type(self), kind, self.capacity, options
 
     def _settings(self) -> Settings:
-        uses, order = self._sampling.consume_after_n_samples, self._sampling.order
-        return Settings(self.capacity, uses, order, self._batch_size, self.prefetch)
+        return Settings(self.capacity, self._sampling, self._batch_size, self.prefetch)
 
     def _saving(self) -> Saving:
         """Return the storage, which must be one whose records can be saved."""

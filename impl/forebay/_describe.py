@@ -18,12 +18,12 @@ _HELD = {Kind.PLAIN: "a sample", Kind.LEASE: "a lease", Kind.PREFETCHED: "a batc
 def describe(core: "Core") -> str:
     """Return who waits and for what, what is free and sampleable, and who holds what."""
     ledger = core.ledger
-    tickets, holds, fillings, free, sampleable, filling, closing, last, now, crossing = core.look(
+    tickets, holds, fillings, sizes, sampleable, filling, closing, last, now, crossing = core.look(
         lambda: (
             ledger.tickets(),
             ledger.holds(),
             ledger.fillings(),
-            ledger.free.count(),
+            (ledger.free.count(), ledger.room),
             ledger.sampleable,
             ledger.filling,
             ledger.closing,
@@ -46,8 +46,10 @@ def describe(core: "Core") -> str:
         where = "this process" if process is None else f"process {process}"
         return f"a prefetch queue of {where}"
 
+    free, room = sizes
+    overwritten = f"{room - free} that can be overwritten, " if ledger.overwrites else ""
     lines = [
-        f"buffer of {ledger.capacity} records, {closing.name.lower()}: {free} free, "
+        f"buffer of {ledger.capacity} records, {closing.name.lower()}: {free} free, {overwritten}"
         f"{sampleable} sampleable, {filling} being filled",
         "nothing was delivered yet" if last < 0 else f"last delivery {now - last / 1e9:.1f} s ago",
     ]

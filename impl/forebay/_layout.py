@@ -89,6 +89,13 @@ STAGE: Final = next(_scalars)
 BOUNDARY_ACTOR: Final = next(_scalars)
 TO_COPY: Final = next(_scalars)
 
+EVICTABLE: Final = next(_scalars)
+AFTER_COPY: Final = next(_scalars)
+LEFT: Final = next(_scalars)
+EPOCH: Final = next(_scalars)
+EVICTED: Final = next(_scalars)
+EVICTED_BATCHES: Final = next(_scalars)
+
 PARTICIPANT_FIELDS: Final = 3
 TICKET_FIELDS: Final = 9
 BATCH_FIELDS: Final = 7
@@ -113,7 +120,7 @@ class Limits:
         tokens: cancel tokens that exist at one time.
         held: pairs of a batch and a record in it, over all batches that are being filled or held;
             0 means the capacity times `consume_after_n_samples`, more than which cannot occur, but
-            not more than `HELD_SHARE` times the capacity.
+            not more than `HELD_SHARE` times the capacity, which an overwriting buffer has too.
         participants: processes that use a shared buffer at one time.
     """
 
@@ -133,10 +140,14 @@ class Limits:
 
 
 def sizes_of(
-    capacity: int, uses_per_record: int, limits: Limits, participants: int
+    capacity: int,
+    uses_per_record: int,
+    limits: Limits,
+    participants: int,
+    overwriting: bool = False,
 ) -> dict[str, int]:
     """Return how many integers each part of a ledger takes, in the order in which they lie."""
-    held = held_limit(capacity, uses_per_record, limits)
+    held = held_limit(capacity, uses_per_record, limits, overwriting)
     return {
         "scalars": SCALARS,
         "participants": PARTICIPANT_FIELDS * participants,
@@ -155,15 +166,20 @@ def sizes_of(
         "entry": capacity,
         "free": capacity,
         "order": 2 * capacity,
-        "back": capacity,
+        "back": 0 if overwriting else capacity,
+        "dense": capacity if overwriting else 0,
+        "places": capacity if overwriting else 0,
         "pool_slots": 2 * held,
         "pool_stamps": 2 * held,
     }
 
 
-def held_limit(capacity: int, uses_per_record: int, limits: Limits) -> int:
+def held_limit(
+    capacity: int, uses_per_record: int, limits: Limits, overwriting: bool = False
+) -> int:
     """Return how many pairs of a batch and a record in it there may be."""
-    return max(capacity, limits.held or capacity * min(uses_per_record, HELD_SHARE))
+    share = HELD_SHARE if overwriting else min(uses_per_record, HELD_SHARE)
+    return max(capacity, limits.held or capacity * share)
 
 
 class Layout:
@@ -175,6 +191,7 @@ class Layout:
         limits: how large the tables are.
         participants: how many processes there may be.
         block: the memory, int64 of as many numbers as `sizes_of` says; else private zeros.
+        overwriting: whether it is the ledger of an overwriting buffer.
 
     Attributes:
         commit: carries out the stores of one action, as one step.
@@ -187,9 +204,11 @@ class Layout:
         limits: Limits,
         participants: int = 1,
         block: Ints | None = None,
+        overwriting: bool = False,
     ) -> None:
         self._division = capacity, uses_per_record, limits, participants
-        sizes = sizes_of(*self._division)
+        self._overwriting = overwriting
+        sizes = sizes_of(*self._division, overwriting)
         if block is None:
             with reserving(f"a capacity of {capacity} records with {limits}"):
                 block = np.zeros(sum(sizes.values()), dtype=np.int64)
@@ -206,7 +225,7 @@ class Layout:
             return memory[starts[name] : starts[name] + sizes[name]]
 
         self.calls = limits.calls
-        self.held = held_limit(capacity, uses_per_record, limits)
+        self.held = held_limit(capacity, uses_per_record, limits, overwriting)
         self.participant_base = starts["participants"]
         self.counted_base = starts["counted"]
         self.observer_base = starts["observers"]
@@ -228,9 +247,11 @@ class Layout:
         self.free = view("free")
         self.order = view("order")
         self.back = view("back")
+        self.dense = view("dense")
+        self.places = view("places")
         self.pool_slots = view("pool_slots")
         self.pool_stamps = view("pool_stamps")
 
     def over(self, block: Ints) -> "Layout":
         """Return the same division of another block."""
-        return Layout(*self._division, block)
+        return Layout(*self._division, block, self._overwriting)

@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from forebay_spec.kernel import Closing, Phase, batch_rows, close_to
+from forebay_spec.kernel import Closing, Phase, close_to
 
 from forebay import _layout as at
+from forebay._ages import AgeOrder
 from forebay._batches import HoldState
 from forebay._bookkeeping import Bookkeeping
 from forebay._calls import BATCH, NUMBER, TICKET, Call
-from forebay._layout import NONE
+from forebay._layout import NONE, Layout
 from forebay._rows import DROPPED, LIVE, are_sampleable, become_free, returned_stamps
 from forebay._stores import Ints, Store, commit, tally
 from forebay._tickets import Kind
@@ -27,7 +28,26 @@ FILLING: Final = int(Phase.FILLING)
 
 
 class Ledger(Bookkeeping):
-    """The effects of all actions on the bookkeeping of one buffer."""
+    """The effects of all actions on the bookkeeping of one buffer.
+
+    Attributes:
+        overwrites: a writer overwrites the oldest records instead of waiting for them to be used.
+        reserve: how many records of the pool batches that are drawn ahead leave to others.
+    """
+
+    overwrites = False
+    reserve = 0
+
+    def over(self, layout: Layout) -> "Ledger":
+        """Return a ledger of the same kind over a copy of this one's memory."""
+        return Ledger(
+            self.capacity,
+            self.uses_per_record,
+            isinstance(self.order, AgeOrder),
+            limits=self.limits,
+            layout=layout,
+            prepared=True,
+        )
 
     def count(self, scalar: int, by: int = 1) -> None:
         """Add to a counter that belongs to no action."""
@@ -70,17 +90,14 @@ class Ledger(Bookkeeping):
         """Admit: the first free slots become the call's, to be filled."""
         cells = self.cells
         self.batches.prepare(call.n)
-        call.slots = slots = self.free.first(call.n)
-        row, opening = self.batches.open(Kind.WRITE, call.actor, slots, 0)
+        call.slots, taking = self._room_for(call.n)
         self._commit(
             [
                 *self._leaving(call),
-                *self.free.take(call.n),
-                (self.phase, slots, FILLING),
+                *taking,
+                (self.phase, call.slots, FILLING),
                 (cells, at.FILLING, cells[at.FILLING] + call.n),
-                *opening,
-                (call.places, NUMBER, cells[at.NEXT_BATCH]),
-                (call.places, BATCH, row),
+                *self._opening(call, 0),
                 *self.trace.served(call),
             ]
         )
@@ -118,13 +135,12 @@ class Ledger(Bookkeeping):
     def draw(self, call: Call) -> None:
         """Draw, Refill: records are used once more, and held by the call or by a queue."""
         cells = self.cells
-        rows = batch_rows(call.n, self.sampleable)
+        rows = self.rows_of_draw(call.n)
         self.order.prepare(rows)
         self.batches.prepare(rows)
         call.slots = slots = self.order.select(rows)
         uses, pins = self.uses[slots] + 1, self.pins[slots]
         spent = ~are_sampleable(self.phase[slots], uses, self.uses_per_record)
-        row, opening = self.batches.open(call.kind, call.actor, slots, self.stamp[slots])
         self._commit(
             [
                 *self._leaving(call),
@@ -133,9 +149,7 @@ class Ledger(Bookkeeping):
                 *self.order.draw(slots, spent),
                 (cells, at.SAMPLEABLE, cells[at.SAMPLEABLE] - tally(spent)),
                 (cells, at.PINNED, cells[at.PINNED] + tally(pins == 0)),
-                *opening,
-                (call.places, NUMBER, cells[at.NEXT_BATCH]),
-                (call.places, BATCH, row),
+                *self._opening(call, self.stamp[slots]),
                 *self.trace.served(call),
             ]
         )
@@ -156,7 +170,10 @@ class Ledger(Bookkeeping):
         )
 
     def ready(self, call: Call) -> None:
-        """Ready: the held batch is gathered; its owner needs no critical section for it."""
+        """Ready: the held batch is gathered; its owner needs no critical section for it.
+
+        But it does where that `overwrites`, and so for `fail`.
+        """
         state = self.batches.state_store(call.places[BATCH], HoldState.READY)
         commit([state, *self.trace.acts("Ready", call)])
 
@@ -221,14 +238,11 @@ class Ledger(Bookkeeping):
         """
         cells = self.cells
         live = np.flatnonzero(self.phase == LIVE)
-        if not len(live):
+        gone = self.batches.settled()
+        if not len(live) and not gone:
             self._commit([*self.trace.empties(live)])
             return
-        gone = self.batches.settled()
-        pins = self.pins[live]
-        if gone:
-            slots = np.concatenate([self.batches.slots(row) for row in gone])
-            pins -= np.bincount(slots, minlength=self.capacity)[live]
+        pins = self.pins[live] - self.pins_by([self.batches.slots(row) for row in gone])[live]
         pinned = (pins > 0) | (self.copying[live] > 0)
         dropped = live[pinned]
         self._commit(
@@ -242,7 +256,7 @@ class Ledger(Bookkeeping):
                 *self.batches.forget_stamps(dropped),
                 (cells, at.SAMPLEABLE, 0),
                 (cells, at.DROPPED, cells[at.DROPPED] + len(live)),
-                (cells, at.DROPPED_BATCHES, cells[at.DROPPED_BATCHES] + 1),
+                (cells, at.DROPPED_BATCHES, cells[at.DROPPED_BATCHES] + (len(live) > 0)),
                 *self.trace.empties(live),
             ]
         )
@@ -269,6 +283,23 @@ class Ledger(Bookkeeping):
     def set_flag(self, token: int) -> None:
         """SetCancel: one plain store, which needs no critical section."""
         commit([(self.cells, self.layout.token_base + token, 1), *self.trace.flag(token)])
+
+    def pins_by(self, batches: Sequence[Ints]) -> Ints:
+        """Return how often each slot is pinned by batches that do not gather."""
+        return np.bincount(np.concatenate([self.stamp[:0], *batches]), minlength=self.capacity)
+
+    def _room_for(self, n: int) -> tuple[Ints, list[Store]]:
+        """Return the slots that a writer of n is given, and the stores that take them away."""
+        return self.free.first(n), self.free.take(n)
+
+    def _opening(self, call: Call, stamps: Ints | int) -> list[Store]:
+        """Return the stores that enter the batch of a call, whose slots have these ages."""
+        row, opening = self.batches.open(call.kind, call.actor, call.slots, stamps)
+        return [
+            *opening,
+            (call.places, NUMBER, self.cells[at.NEXT_BATCH]),
+            (call.places, BATCH, row),
+        ]
 
     def _dropping(self, gone: list[int], live: Ints, pins: Ints) -> list[Store]:
         """Return the stores that end prefetched batches, which leaves live slots these pins."""
@@ -298,6 +329,21 @@ class Ledger(Bookkeeping):
             return ()
         outcome = DONE if state is HoldState.GATHERING else INTERRUPTED
         return self.trace.acts("Fail", call, outcome)
+
+    def let_go(self, slots: Ints) -> list[Store]:
+        """Return the stores that free those of the slots that a capture alone has kept."""
+        cells, phase = self.cells, self.phase[slots]
+        freed = become_free(phase, self.uses[slots], self.uses_per_record, self.pins[slots])
+        spent = tally(phase[freed] == LIVE)
+        return [
+            *self.freeing(slots[freed]),
+            (cells, at.SPENT, cells[at.SPENT] + spent),
+            (cells, at.SPENT_BATCHES, cells[at.SPENT_BATCHES] + (spent > 0)),
+        ]
+
+    def keep_all(self) -> list[Store]:
+        """Return what else has to be stored when all live slots are to be copied."""
+        return []
 
     def freeing(self, slots: Ints) -> list[Store]:
         """Return the stores that make slots free, behind the other used ones."""

@@ -80,7 +80,8 @@ def _shut_down(call: Call, ledger: Ledger, failure: BaseException | None) -> Exc
     if ledger.closing is Closing.DRAINING:
         return ShutDown(f"the buffer is closed and nothing is left for {wanted(call)}")
     lost = ledger.cells[at.LOST_PRODUCERS]
-    gone = f"all registered producers are gone and nothing is left for {wanted(call)}"
+    rest = "" if ledger.sampleable else f" and nothing is left for {wanted(call)}"
+    gone = f"all registered producers are gone{rest}"
     if lost:
         return PeerLost(f"{gone}; {lost} of them died or failed in their block")
     return ShutDown(f"{gone}; all of them ended their blocks")

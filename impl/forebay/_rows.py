@@ -23,6 +23,12 @@ def are_sampleable(phase: Ints, uses: Ints, limit: int) -> Flags:
     return flags
 
 
+def are_evictable(phase: Ints, pins: Ints, to_copy: Flags) -> Flags:
+    """Tell which slots `kernel.is_evictable` holds for."""
+    flags: Flags = (phase == LIVE) & (pins == 0) & ~to_copy
+    return flags
+
+
 def become_free(phase: Ints, uses: Ints, limit: int, pins: Ints) -> Flags:
     """Tell which slots `kernel.becomes_free` holds for.
 

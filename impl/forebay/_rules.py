@@ -69,7 +69,7 @@ class Rules:
         """Decide about an observer, who looks for what a reader at the head would find."""
         ledger = self._ledger
         return reader_verdict(
-            self._closing_for_readers(),
+            self.closing_for_readers(),
             self.is_flagged(call),
             True,
             self.is_queued(call),
@@ -80,6 +80,12 @@ class Rules:
             False,
             self.is_expired(call),
         )
+
+    def closing_for_readers(self) -> Closing:
+        """Return how far the buffer is closed: to readers, draining too once producers are gone."""
+        ledger = self._ledger
+        deserted = ledger.attendance.deserted()
+        return close_to(ledger.closing, Closing.DRAINING) if deserted else ledger.closing
 
     def is_head(self, call: Call) -> bool:
         """Tell whether no older call of the same kind waits."""
@@ -169,7 +175,7 @@ class Rules:
             return mutual_wait(
                 ledger.closing,
                 n,
-                ledger.free.count(),
+                ledger.room,
                 m,
                 ledger.sampleable,
                 ledger.filling,
@@ -194,12 +200,6 @@ class Rules:
         gives_way = writer_gives_way(n, m, writer_number, reader_number)
         return Mutual(writer_number if gives_way else reader_number, n, m)
 
-    def _closing_for_readers(self) -> Closing:
-        """Return how far the buffer is closed: to readers, draining too once producers are gone."""
-        ledger = self._ledger
-        deserted = ledger.attendance.deserted()
-        return close_to(ledger.closing, Closing.DRAINING) if deserted else ledger.closing
-
     def _number(self, call: Call) -> int:
         """Return a call's ticket number, or the one that it would get now."""
         row = call.places[TICKET]
@@ -215,13 +215,13 @@ class Rules:
                 self.is_flagged(call),
                 self.is_head(call),
                 call.n,
-                ledger.free.count(),
+                ledger.room,
                 self.is_held_off(call),
                 victim,
                 expired,
             )
         return reader_verdict(
-            self._closing_for_readers(),
+            self.closing_for_readers(),
             self.is_flagged(call),
             self.is_head(call),
             self.is_queued(call),

@@ -16,12 +16,14 @@ from forebay._core import Core
 from forebay._failure import FAILURE_BYTES
 from forebay._journal import Journal
 from forebay._layout import BATCH_FIELDS, SCALARS, Layout, Limits, held_limit, sizes_of
-from forebay._ledger import Ledger
+from forebay._ledgers import make_ledger
 from forebay._monitor import Monitor
 from forebay._participants import Participants
 from forebay._process_monitor import MONITOR_BYTES, ProcessMonitor, make_monitor
+from forebay._samplers import Sampler, Sampling
 from forebay._shared_block import ALIGNMENT, Identity, SharedBlock
 from forebay._shared_peers import SharedPeers
+from forebay._stores import Ints
 
 NAP: Final = 0.5
 """Seconds that a sleeper sleeps at most; with a look for the dead each half second, what a dead
@@ -35,8 +37,7 @@ class Plan(NamedTuple):
     """What the processes of a buffer have to agree on."""
 
     capacity: int
-    uses_per_record: int
-    fifo: bool
+    sampling: Sampling | Sampler
     limits: Limits
     stall_warning: float | None
 
@@ -47,15 +48,33 @@ class Plan(NamedTuple):
     def journal_length(self) -> int:
         """Return how many cells the largest action can change.
 
-        That is a Restore, which may change seven cells for each slot, enter a batch in each row of
-        their table and fill half of the pool. An Empty, which ends prefetched batches and changes
-        all stamps in the pool, a Load, and the closing of the gaps in the pool need no more.
+        That is a Restore, which may change seven cells for each slot, or eight where records are
+        overwritten, enter a batch in each row of their table and fill half of the pool. An Empty,
+        which ends prefetched batches and changes all stamps in the pool, a Load, and the closing of
+        the gaps in the pool need no more.
         """
-        held = held_limit(self.capacity, self.uses_per_record, self.limits)
-        return 2 * held + 7 * self.capacity + BATCH_FIELDS * self.limits.calls + SCALARS
+        held = held_limit(self.capacity, self._uses, self.limits, self._overwriting)
+        by_slot = (7 + self._overwriting) * self.capacity
+        return 2 * held + by_slot + BATCH_FIELDS * self.limits.calls + SCALARS
+
+    def layout(self, block: Ints) -> Layout:
+        """Return how the memory of the ledger is divided."""
+        limits = self.limits
+        return Layout(
+            self.capacity, self._uses, limits, limits.participants, block, self._overwriting
+        )
+
+    @property
+    def _uses(self) -> int:
+        return self.sampling.consume_after_n_samples if isinstance(self.sampling, Sampling) else 1
+
+    @property
+    def _overwriting(self) -> bool:
+        return not isinstance(self.sampling, Sampling)
 
     def _sizes(self) -> dict[str, int]:
-        return sizes_of(self.capacity, self.uses_per_record, self.limits, self.limits.participants)
+        limits = self.limits
+        return sizes_of(self.capacity, self._uses, limits, limits.participants, self._overwriting)
 
 
 class SharedCore(Core):
@@ -68,10 +87,9 @@ class SharedCore(Core):
         key: tuple[int, int] | None = None,
         monitor: Monitor | None = None,
     ) -> None:
-        capacity, uses, fifo, limits, stall_warning = plan
         length = plan.ledger_length()
         ledger_block = block.array(np.int64, (length,), _LEDGER)
-        layout = Layout(capacity, uses, limits, limits.participants, ledger_block)
+        layout = plan.layout(ledger_block)
         journal_at = _LEDGER + _aligned(8 * length)
         room = plan.journal_length()
         cells = block.array(np.int64, (room,), journal_at)
@@ -79,12 +97,11 @@ class SharedCore(Core):
         journal = Journal(layout, cells, values)
         layout.commit = journal.commit
         table = layout.cells[layout.participant_base :][: len(layout.participants)]
-        ledger = Ledger(
-            capacity,
-            uses,
-            fifo,
+        ledger = make_ledger(
+            plan.capacity,
+            plan.sampling,
             key or (0, 0),
-            limits,
+            plan.limits,
             layout=layout,
             prepared=key is None,
         )
@@ -98,7 +115,7 @@ class SharedCore(Core):
             lambda: _alive(core()).monitor,
         )
         monitor = monitor or ProcessMonitor(block, 0, peers.repair, NAP)
-        super().__init__(ledger, monitor, stall_warning, peers)
+        super().__init__(ledger, monitor, plan.stall_warning, peers)
         self._block = block
         self._plan = plan
 

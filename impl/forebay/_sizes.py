@@ -14,9 +14,9 @@ _logger = logging.getLogger("forebay")
 class SizeWatch:
     """Remembers the sizes of the last write and the last read, and warns once about a bad pair."""
 
-    def __init__(self, capacity: int, uses_per_record: int) -> None:
+    def __init__(self, capacity: int, single_use: bool) -> None:
         self._capacity = capacity
-        self._done = uses_per_record != 1
+        self._done = not single_use
         self._write = 0
         self._read = 0
 

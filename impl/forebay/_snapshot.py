@@ -12,7 +12,6 @@ from typing import Final
 import numpy as np
 
 from forebay import _layout as at
-from forebay._bag import Bag
 from forebay._ledger import Ledger
 from forebay._rows import LIVE
 from forebay._stores import Ints
@@ -29,6 +28,8 @@ COUNTERS: Final = {
     "spent_batches": at.SPENT_BATCHES,
     "dropped": at.DROPPED,
     "dropped_batches": at.DROPPED_BATCHES,
+    "evicted": at.EVICTED,
+    "evicted_batches": at.EVICTED_BATCHES,
     "blocked_calls": at.BLOCKED_CALLS,
     "timeouts": at.TIMEOUTS,
     "cancellations": at.CANCELLATIONS,
@@ -49,7 +50,8 @@ class Snapshot:
         stamps: their ages as ranks, 1 the oldest; 0 where records are drawn in no order.
         free: the free slots in the order in which they will be taken.
         fresh: how many at the end of these were never used.
-        dense: the sampleable slots as the random sampler has them; empty under fifo.
+        dense: the slots that random draws are made from, in their places: all sampleable ones, or
+            what is left of the epoch; empty under fifo.
         queue: the prefetched batches in draw order, each its slots and the ages that it remembers.
         numbers: the numbers of these batches in the ledger that was captured.
         counters: what has happened so far, by name.
@@ -81,7 +83,7 @@ def snapshot_of(image: Ledger, kept: Collection[int], slots: Ints) -> Snapshot:
     _drop(image, kept)
     cells = image.cells
     rows = image.batches.rows_of()
-    queue = [(image.batches.slots(row), image.batches.stamps(row)) for row in rows]
+    queue = [(image.batches.slots(row), image.remembered(row)) for row in rows]
     low, high = np.array([cells[at.KEY_LOW], cells[at.KEY_HIGH]]).view(np.uint64).tolist()
     stamps, queue = _ranked(image.stamp[slots], queue)
     return Snapshot(
@@ -90,7 +92,7 @@ def snapshot_of(image: Ledger, kept: Collection[int], slots: Ints) -> Snapshot:
         stamps=stamps,
         free=image.free.first(image.free.count()),
         fresh=image.fresh,
-        dense=image.order.dense() if isinstance(image.order, Bag) else slots[:0],
+        dense=image.order.dense(),
         queue=tuple(queue),
         numbers=tuple(map(image.batches.number, rows)),
         counters={name: cells[scalar] for name, scalar in COUNTERS.items()},
@@ -132,9 +134,7 @@ def _is_kept(image: Ledger, row: int, kept: Collection[int]) -> bool:
 
 
 def _ranked(stamps: Ints, queue: list[tuple[Ints, Ints]]) -> tuple[Ints, list[tuple[Ints, Ints]]]:
-    """Return ages as ranks from 1; where there are no ages all stay 0."""
-    every = np.unique(np.concatenate([stamps, *(remembered for _, remembered in queue)]))
-    if not every.any():
-        return stamps, queue
-    ranked = [(slots, np.searchsorted(every, remembered) + 1) for slots, remembered in queue]
-    return np.searchsorted(every, stamps) + 1, ranked
+    """Return ages as ranks from 1; 0, which is no age, stays 0."""
+    every = np.unique(np.concatenate([[0], stamps, *(remembered for _, remembered in queue)]))
+    ranked = [(slots, np.searchsorted(every, remembered)) for slots, remembered in queue]
+    return np.searchsorted(every, stamps), ranked

@@ -12,13 +12,15 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import torch
 
+from forebay._samplers import Sampler, SamplerWithoutReplacement, Sampling
 from forebay._snapshot import Snapshot
 from forebay._stores import Ints
 
 FORMAT: Final = "forebay"
 VERSION: Final = 1
 PREFETCHED_VERSION: Final = 1
-KIND: Final = "blocking"
+KINDS: Final = {"blocking": "BlockingReplayBuffer", "overwriting": "ReplayBuffer"}
+"""The kinds of buffers in states, and their classes."""
 
 State = dict[str, Any]
 """Nested, so that no type says what is in it; `checked` does."""
@@ -28,10 +30,50 @@ class Settings(NamedTuple):
     """How a buffer was made, as far as a state has to agree with it."""
 
     capacity: int
-    consume_after_n_samples: int
-    order: str
+    sampling: Sampling | Sampler
     batch_size: int | None
     prefetch: int
+
+    @property
+    def kind(self) -> str:
+        """Which kind of buffer it is."""
+        return "blocking" if isinstance(self.sampling, Sampling) else "overwriting"
+
+    @property
+    def uses(self) -> int:
+        """How often a record is drawn before it is spent; 0 in an overwriting buffer."""
+        return self.sampling.consume_after_n_samples if isinstance(self.sampling, Sampling) else 0
+
+    @property
+    def fifo(self) -> bool:
+        """Whether the oldest records are drawn first, so that nothing is drawn at random."""
+        return isinstance(self.sampling, Sampling) and self.sampling.order == "fifo"
+
+    @property
+    def order(self) -> str:
+        """The order, as the models call it."""
+        return self.sampling.order
+
+    @property
+    def aged(self) -> bool:
+        """Whether records have ages."""
+        return self.kind == "overwriting" or self.fifo
+
+    @property
+    def short(self) -> bool:
+        """Whether a batch that is drawn ahead may be short, as the last one of an epoch."""
+        return self.sampling == SamplerWithoutReplacement(drop_last=False)
+
+    def sampled(self) -> dict[str, object]:
+        """Return how the buffer samples, by the names that a state has."""
+        if isinstance(self.sampling, Sampling):
+            return self.sampling._asdict()
+        return {"order": self.sampling.order, "drop_last": self.sampling.drop_last}
+
+    def entry(self) -> dict[str, object]:
+        """Return what a state says of how it was made."""
+        sizes = {"batch_size": self.batch_size, "prefetch": self.prefetch}
+        return {"kind": self.kind, "capacity": self.capacity, **self.sampled(), **sizes}
 
 
 def state_of(
@@ -54,11 +96,10 @@ def state_of(
         {"slots": _tensor(slots), "stamps": _tensor(stamps), "batch": payload}
         for (slots, stamps), payload in zip(snapshot.queue, payloads, strict=True)
     ]
-    random = settings.order == "random"
     return {
         "format": FORMAT,
         "version": VERSION,
-        "buffer": {"kind": KIND, **settings._asdict()},
+        "buffer": settings.entry(),
         "counters": dict(snapshot.counters),
         "generator": {"key": list(snapshot.key), "draws": snapshot.draws},
         "records": {
@@ -68,7 +109,7 @@ def state_of(
             "data": data,
         },
         "free": {"order": _tensor(snapshot.free), "fresh": snapshot.fresh},
-        "sampler": {"dense": _tensor(snapshot.dense)} if random else {},
+        "sampler": {} if settings.fifo else {"dense": _tensor(snapshot.dense)},
         "prefetched": {
             "version": PREFETCHED_VERSION,
             "depth": settings.prefetch,

@@ -20,7 +20,7 @@ class BufferStats(Mapping[str, int | float]):
         sampleable: records that can be sampled now.
         filling: slots that are being filled.
         pinned: slots that some reader holds.
-        free: slots that can be written to.
+        free: slots that can be written to; those that can be overwritten do not count.
         waiting_writers: writers that wait now.
         waiting_readers: readers that wait now.
         waiting_observers: calls that wait now without a place in line: `wait_until_sampleable`,
@@ -31,6 +31,7 @@ class BufferStats(Mapping[str, int | float]):
         returned: records that were given back after being drawn.
         spent: records that left since they had been used as often as they may be.
         dropped: records that `empty` removed.
+        evicted: records that were overwritten.
         timeouts: calls that ended by their timeout.
         cancellations: calls that were cancelled.
         refusals: calls that found the buffer closed or had to give way in a mutual wait.
@@ -61,6 +62,8 @@ class BufferStats(Mapping[str, int | float]):
     spent_batches: int
     dropped: int
     dropped_batches: int
+    evicted: int
+    evicted_batches: int
     timeouts: int
     cancellations: int
     refusals: int
@@ -114,6 +117,8 @@ def _counted(ledger: Ledger) -> BufferStats:
         spent_batches=cells[at.SPENT_BATCHES],
         dropped=cells[at.DROPPED],
         dropped_batches=cells[at.DROPPED_BATCHES],
+        evicted=cells[at.EVICTED],
+        evicted_batches=cells[at.EVICTED_BATCHES],
         timeouts=cells[at.TIMEOUTS],
         cancellations=cells[at.CANCELLATIONS],
         refusals=cells[at.REFUSALS],

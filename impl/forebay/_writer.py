@@ -14,14 +14,14 @@ from forebay._errors import ShutDown
 from forebay._one_process import OneProcess
 
 if TYPE_CHECKING:
-    from forebay._buffer import BlockingReplayBuffer
+    from forebay._read_write import ReadWriteBase
     from forebay._storage import Storage
 
 WhenClosed = Literal["raise", "discard"]
 
 
 class Writer(OneProcess):
-    """Writes to a buffer with fixed defaults; from `BlockingReplayBuffer.writer`.
+    """Writes to a buffer with fixed defaults; from `writer` of the buffer.
 
     With `when_closed="discard"` a write to a closed buffer gives an empty index, and the buffer
     counts a refusal, so that a worker's loop can come to its own end.
@@ -29,7 +29,7 @@ class Writer(OneProcess):
 
     def __init__(
         self,
-        buffer: "BlockingReplayBuffer",
+        buffer: "ReadWriteBase",
         timeout: float | None,
         cancel_event: Event | None,
         when_closed: WhenClosed,

@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from forebay import BlockingReplayBuffer
+from forebay import BlockingReplayBuffer, ReplayBuffer
 from forebay._batches import HoldState
 from forebay._prefetch import Prefetcher
 from forebay._tickets import Kind
@@ -42,7 +42,7 @@ class AtOnce:
         pass
 
 
-def prefetcher_of(buffer: BlockingReplayBuffer) -> Prefetcher:
+def prefetcher_of(buffer: BlockingReplayBuffer | ReplayBuffer) -> Prefetcher:
     """Return the queue of a buffer."""
     prefetcher = buffer._prefetcher
     assert prefetcher is not None

@@ -11,18 +11,26 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TypeVar
 
+import numpy as np
 import pytest
 import torch
-from forebay import BlockingReplayBuffer
+from forebay import (
+    BlockingReplayBuffer,
+    RandomSampler,
+    ReplayBuffer,
+    SamplerWithoutReplacement,
+)
+from forebay._batches import HoldState, HoldView
 from forebay._ledger import Ledger
 from forebay._monitor import ThreadMonitor
+from forebay._overwriting import OverwritingLedger
 from forebay._records import Rows
 from forebay._stores import Ints
 
 T = TypeVar("T")
 PATIENCE = 60.0
 """Seconds after which a test gives up; reaching them is a failure."""
-_made: "weakref.WeakSet[BlockingReplayBuffer]" = weakref.WeakSet()
+_made: "weakref.WeakSet[BlockingReplayBuffer | ReplayBuffer]" = weakref.WeakSet()
 
 
 class ListRows(Rows):
@@ -121,9 +129,26 @@ def make(capacity: int = 4, stage: Stage | None = None, **options: object) -> Bl
     return buffer
 
 
-def ledger_of(buffer: BlockingReplayBuffer) -> Ledger:
+def make_ring(
+    capacity: int = 4, stage: Stage | None = None, epochs: bool = False, **options: object
+) -> ReplayBuffer:
+    """Return an overwriting buffer over `Slots`."""
+    options.setdefault("sampler", SamplerWithoutReplacement() if epochs else RandomSampler())
+    buffer = ReplayBuffer(Slots(capacity), monitor=stage, **options)  # type: ignore[arg-type]  # options of any type, so that wrong ones can be tried
+    _made.add(buffer)
+    return buffer
+
+
+def ledger_of(buffer: BlockingReplayBuffer | ReplayBuffer) -> Ledger:
     """Return the ledger behind a buffer."""
     return buffer._core.ledger
+
+
+def ring_of(buffer: ReplayBuffer) -> OverwritingLedger:
+    """Return the ledger behind an overwriting buffer."""
+    ledger = buffer._core.ledger
+    assert isinstance(ledger, OverwritingLedger)
+    return ledger
 
 
 @contextmanager
@@ -166,7 +191,7 @@ def result(future: "Future[T]") -> T:
     return future.result(PATIENCE)
 
 
-def snapshot(buffer: BlockingReplayBuffer) -> tuple[object, ...]:
+def snapshot(buffer: BlockingReplayBuffer | ReplayBuffer) -> tuple[object, ...]:
     """Return all of a buffer's state that is not a counter."""
     ledger = ledger_of(buffer)
     return (
@@ -183,7 +208,36 @@ def snapshot(buffer: BlockingReplayBuffer) -> tuple[object, ...]:
     )
 
 
-def assert_consistent(buffer: BlockingReplayBuffer) -> None:
+def pinned_by(ledger: Ledger, hold: HoldView) -> list[int]:
+    """Return the slots that a hold pins; one that has been gathered pins none in a ring."""
+    if not ledger.overwrites:
+        return hold.slots
+    return sorted(set(hold.slots)) if hold.state is HoldState.GATHERING else []
+
+
+def assert_ring(ledger: OverwritingLedger) -> None:
+    """Check what only the ledger of an overwriting buffer has."""
+    live = (ledger.phase == 2).nonzero()[0]
+    evictable = (ledger.phase == 2) & (ledger.pins == 0) & (ledger.copying == 0)
+    assert ledger.evictable == int(evictable.sum())
+    by_age = live[np.argsort(ledger.stamp[live])].tolist()
+    assert ledger.ring._ages.live().tolist() == by_age
+    assert len(set(ledger.stamp[live].tolist())) == len(live)
+    left = ledger.left()
+    assert len(set(left)) == len(left)
+    assert set(left) <= set(by_age)
+    if ledger.sampler == RandomSampler():
+        assert set(left) == set(by_age)
+    known = [
+        slot
+        for hold in ledger.holds()
+        for slot, age in zip(hold.slots, hold.stamps, strict=True)
+        if age
+    ]
+    assert len({*known, *left}) == len(known) + len(left), "once in an epoch"
+
+
+def assert_consistent(buffer: BlockingReplayBuffer | ReplayBuffer) -> None:
     """Check that the parts of the ledger tell one story."""
     ledger = ledger_of(buffer)
     phase, uses, pins = ledger.phase, ledger.uses, ledger.pins
@@ -192,14 +246,18 @@ def assert_consistent(buffer: BlockingReplayBuffer) -> None:
     assert len(set(free)) == len(free)
     filling = [slot for slots in ledger.fillings().values() for slot in slots]
     assert sorted(filling) == (phase == 1).nonzero()[0].tolist()
-    held = [slot for hold in ledger.holds() for slot in hold.slots]
+    held = [slot for hold in ledger.holds() for slot in pinned_by(ledger, hold)]
     assert [held.count(slot) for slot in range(ledger.capacity)] == pins.tolist()
     assert ledger.sampleable == int(ledger.sampleable_slots().sum())
     assert ledger.filling == len(filling)
     assert int((pins > 0).sum()) == buffer.stats().pinned
     assert (uses >= 0).all()
-    assert (uses <= ledger.uses_per_record).all()
+    assert (uses <= (0 if ledger.overwrites else ledger.uses_per_record)).all()
     stats = buffer.stats()
-    assert stats.admitted == int((phase == 2).sum()) + stats.spent + stats.dropped
+    live = int((phase == 2).sum())
+    assert stats.admitted == live + stats.spent + stats.dropped + stats.evicted
+    if isinstance(ledger, OverwritingLedger):
+        assert_ring(ledger)
+        return
     order = ledger.order.select(ledger.sampleable).tolist() if ledger.sampleable else []
     assert sorted(order) == ledger.sampleable_slots().nonzero()[0].tolist()

@@ -22,6 +22,7 @@ REFUSED: list[tuple[dict[str, object], type[Exception], str]] = [
     ({"consume_after_n_samples": True}, TypeError, "consume_after_n_samples must be an int"),
     ({"consume_after_n_samples": 1.5}, TypeError, "consume_after_n_samples must be an int"),
     ({"order": "lifo"}, ValueError, "order must be 'fifo' or 'random'"),
+    ({"order": "epochs"}, ValueError, "use ReplayBuffer to sample with replacement or in epochs"),
     ({"prefetch": 2}, ValueError, "it needs a batch_size"),
     ({"prefetch": -1}, ValueError, "prefetch must be at least 0"),
     ({"batch_size": 0}, ValueError, "batch_size must be at least 1"),

@@ -10,8 +10,14 @@ from collections.abc import Callable
 from types import FrameType
 
 import pytest
-from forebay import BlockingReplayBuffer
+from forebay import (
+    BlockingReplayBuffer,
+    RandomSampler,
+    ReplayBuffer,
+    SamplerWithoutReplacement,
+)
 from forebay._ages import AgeOrder
+from forebay._samplers import Sampler
 
 from tests.library.support import ListRows, Slots, make
 
@@ -40,7 +46,15 @@ def half_full(capacity: int, order: str, uses: int) -> BlockingReplayBuffer:
     return buffer
 
 
-def cycle(buffer: BlockingReplayBuffer, times: int = 1) -> None:
+def full(capacity: int, sampler: Sampler) -> ReplayBuffer:
+    """Return a ring whose writers have to overwrite, in the middle of an epoch."""
+    ring = ReplayBuffer(Nothing(capacity), sampler, seed=0)
+    for _ in range(capacity // 4096):
+        ring.extend([0] * 4096)
+    return ring
+
+
+def cycle(buffer: BlockingReplayBuffer | ReplayBuffer, times: int = 1) -> None:
     for _ in range(times):
         buffer.extend([0] * BATCH)
         buffer.lease(BATCH).release()
@@ -89,6 +103,38 @@ def test_a_cycle_takes_as_many_calls_at_any_capacity(order: str, uses: int) -> N
         buffer = half_full(capacity, order, uses)
         cycle(buffer)
         return calls_of(lambda: cycle(buffer, 5))
+
+    assert abs(calls(2**12) - calls(2**17)) <= 20
+
+
+@pytest.mark.parametrize("sampler", [RandomSampler(), SamplerWithoutReplacement()])
+def test_a_cycle_of_a_ring_allocates_what_its_batches_need(sampler: Sampler) -> None:
+    ring = full(2**17, sampler)
+    cycle(ring)
+    peak = peak_of(lambda: cycle(ring, 20))
+    assert ring.stats().evicted == 21 * BATCH
+    assert peak < 2**15, "one flag a slot would be 2**17 bytes"
+
+
+@pytest.mark.parametrize("sampler", [RandomSampler(), SamplerWithoutReplacement()])
+def test_a_cycle_of_a_ring_takes_as_many_calls_at_any_capacity(sampler: Sampler) -> None:
+    def calls(capacity: int) -> int:
+        ring = full(capacity, sampler)
+        cycle(ring)
+        return calls_of(lambda: cycle(ring, 5))
+
+    assert abs(calls(2**12) - calls(2**17)) <= 20
+
+
+def test_a_new_epoch_takes_no_more_calls_at_any_capacity() -> None:
+    """It looks at all records, though not in Python, and it does so once."""
+
+    def calls(capacity: int) -> int:
+        ring = full(capacity, SamplerWithoutReplacement())
+        ring.sample(capacity)
+        begun = calls_of(lambda: ring.sample(BATCH))
+        assert peak_of(lambda: ring.sample(BATCH)) < 2**15, "only the first of them"
+        return begun
 
     assert abs(calls(2**12) - calls(2**17)) <= 20
 

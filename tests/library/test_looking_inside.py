@@ -70,6 +70,8 @@ def test_every_count_is_exact() -> None:
         "spent_batches": 1,
         "dropped": 0,
         "dropped_batches": 0,
+        "evicted": 0,
+        "evicted_batches": 0,
         "timeouts": 2,
         "cancellations": 1,
         "refusals": 0,

@@ -3,7 +3,13 @@
 from itertools import product
 
 import numpy as np
-from forebay._rows import are_blocked, are_sampleable, become_free, returned_stamps
+from forebay._rows import (
+    are_blocked,
+    are_evictable,
+    are_sampleable,
+    become_free,
+    returned_stamps,
+)
 from forebay._stores import Ints
 from forebay_spec import kernel
 from forebay_spec.kernel import Phase
@@ -25,6 +31,14 @@ def test_sampleable_and_freed_slots() -> None:
         assert become_free(phase, uses, limit, pins).tolist() == [
             kernel.becomes_free(p, u, limit, n) for p, u, n in cases
         ]
+
+
+def test_evictable_slots() -> None:
+    cases = list(product(Phase, range(3), range(2)))
+    phase, pins, marks = (column([case[i] for case in cases]) for i in range(3))
+    assert are_evictable(phase, pins, marks > 0).tolist() == [
+        kernel.is_evictable(p, n, bool(mark)) for p, n, mark in cases
+    ]
 
 
 def test_stamps_of_returned_records() -> None:

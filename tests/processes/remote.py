@@ -8,11 +8,12 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import pytest
 import torch
-from forebay import BlockingReplayBuffer, CancelToken, Lease, SharedStorage
+from forebay import BlockingReplayBuffer, CancelToken, Lease, ReplayBuffer, SharedStorage
+from forebay._samplers import Sampler
 from forebay._shared_peers import SharedPeers
 from forebay._stores import Store, commit
 
@@ -29,17 +30,20 @@ class Hands:
     """What a remote process has to work with.
 
     Attributes:
-        buffer: the buffer.
+        buffer: the buffer, of whichever kind; a ring has the same calls but `available`.
         token: a token, if it was given one.
         line: the line to the test.
         kept: what one piece of work keeps for the next.
     """
 
     def __init__(
-        self, line: Line, buffer: BlockingReplayBuffer, token: CancelToken | None = None
+        self,
+        line: Line,
+        buffer: BlockingReplayBuffer | ReplayBuffer,
+        token: CancelToken | None = None,
     ) -> None:
         self.line = line
-        self.buffer = buffer
+        self.buffer = cast(BlockingReplayBuffer, buffer)
         self.token = token
         self.kept: dict[str, object] = {}
 
@@ -53,7 +57,9 @@ class Outcome(NamedTuple):
     cause: str = ""
 
 
-def serve(line: Line, buffer: BlockingReplayBuffer, token: CancelToken | None = None) -> None:
+def serve(
+    line: Line, buffer: BlockingReplayBuffer | ReplayBuffer, token: CancelToken | None = None
+) -> None:
     """Do what comes through the line until the word is to leave."""
     torch.set_num_threads(1)
     hands = Hands(line, buffer, token)
@@ -177,13 +183,17 @@ def release(hands: Hands) -> None:
     held.release()
 
 
-def write_to(buffer: BlockingReplayBuffer, *values: int, **options: object) -> list[int]:
+def write_to(
+    buffer: BlockingReplayBuffer | ReplayBuffer, *values: int, **options: object
+) -> list[int]:
     """Write records with these values; return their slots."""
     slots: list[int] = buffer.extend({"x": torch.tensor(values)}, **options).tolist()  # type: ignore[arg-type]  # whatever a test gives
     return slots
 
 
-def read_from(buffer: BlockingReplayBuffer, size: int, **options: object) -> list[int]:
+def read_from(
+    buffer: BlockingReplayBuffer | ReplayBuffer, size: int, **options: object
+) -> list[int]:
     """Sample so many records; return their values."""
     values: list[int] = buffer.sample(size, **options)["x"].tolist()  # type: ignore[call-overload]  # whatever a test gives
     return values
@@ -195,10 +205,16 @@ def shared_buffer(capacity: int = 4, **options: object) -> BlockingReplayBuffer:
     return BlockingReplayBuffer(storage, **options)  # type: ignore[arg-type]  # whatever a test gives
 
 
+def shared_ring(capacity: int, sampler: Sampler, **options: object) -> ReplayBuffer:
+    """Return an overwriting buffer for several processes, of one integer a record."""
+    storage = SharedStorage(capacity, example={"x": torch.tensor(0)})
+    return ReplayBuffer(storage, sampler, **options)  # type: ignore[arg-type]  # whatever a test gives
+
+
 class Remotes:
     """Starts remotes of a buffer."""
 
-    def __init__(self, children: Family, buffer: BlockingReplayBuffer) -> None:
+    def __init__(self, children: Family, buffer: BlockingReplayBuffer | ReplayBuffer) -> None:
         self.children = children
         self._buffer = buffer
 
@@ -208,7 +224,9 @@ class Remotes:
 
 
 @contextmanager
-def remotes(buffer: BlockingReplayBuffer, method: str = "forkserver") -> Iterator[Remotes]:
+def remotes(
+    buffer: BlockingReplayBuffer | ReplayBuffer, method: str = "forkserver"
+) -> Iterator[Remotes]:
     """Give a starter of processes, all of which are dead afterwards."""
     with family(method) as children:
         yield Remotes(children, buffer)
@@ -232,7 +250,9 @@ def _target(path: Path) -> str:
         return ""
 
 
-def await_waiters(buffer: BlockingReplayBuffer, *, writers: int = 0, readers: int = 0) -> None:
+def await_waiters(
+    buffer: BlockingReplayBuffer | ReplayBuffer, *, writers: int = 0, readers: int = 0
+) -> None:
     """Wait until exactly so many calls wait, as anybody can see through `stats`."""
 
     def reached() -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from forebay import BlockingReplayBuffer, Limits
+from forebay import BlockingReplayBuffer, Limits, ReplayBuffer
 from forebay._errors import LimitReached, MutualWait
 from forebay._journal import Journal
 from forebay._layout import BATCH_FIELDS, JOURNALED, SCALARS, Layout
@@ -97,7 +97,9 @@ def test_an_action_that_the_journal_has_no_room_for_changes_nothing() -> None:
 class Walk:
     """A buffer, the leases on it, and a source of sizes; each method is one thing to do."""
 
-    def __init__(self, buffer: BlockingReplayBuffer, choose: "st.DataObject") -> None:
+    def __init__(
+        self, buffer: BlockingReplayBuffer | ReplayBuffer, choose: "st.DataObject"
+    ) -> None:
         self.buffer = buffer
         self.choose = choose
         self.leases: list[Lease[TensorDict]] = []
@@ -160,7 +162,7 @@ def test_every_action_that_is_cut_anywhere_is_whole_or_absent(
     assert max(cut) > 10
 
 
-def assert_room(buffer: BlockingReplayBuffer, sizes: list[int]) -> int:
+def assert_room(buffer: BlockingReplayBuffer | ReplayBuffer, sizes: list[int]) -> int:
     """Check that all these commits fit, and return the largest."""
     room = buffer._core._plan.journal_length()  # type: ignore[attr-defined]  # a shared buffer's core
     largest = max(sizes)
