@@ -38,7 +38,7 @@ def cover(
 ) -> None:
     """Take every edge of the quick graphs and compare the state after each step.
 
-    It holds only once every edge was taken, which is a matter of a minute or two on two cores.
+    It holds only once every edge was taken, which is a matter of some minutes on two cores.
 
     Example: `forebay campaign cover --graph liveness`
     """

@@ -2,7 +2,8 @@
 
 A verdict that nothing was found is worth as much as what the same search would have found. So each
 fault of the library that was ever met or thought of is planted in turn; the scheduler looks for it,
-and where it finds nothing, the cover.
+and where it finds nothing, the cover. What is wrong with overwriting buffers alone is looked for by
+the cover of the graphs that have one, on threads and with deaths.
 """
 
 import time
@@ -17,11 +18,19 @@ from forebay_models.cover_cli import run_cover
 from forebay_models.outcome import Outcome, Verdict
 from forebay_models.progress import Observer, Quiet, bar
 from forebay_models.tables import text_table
-from forebay_models.targets import Target
+from forebay_models.targets import LOCAL, SHARED, Target
 from forebay_models.verdicts import report
 
 SECONDS: Final = 30.0
 """How long the scheduler looks for one fault."""
+
+OVERWRITING: Final = [name for name, bounds in LOCAL.graphs.items() if bounds.overwriting]
+ORPHANED: Final = [
+    name
+    for name, bounds in SHARED.graphs.items()
+    if bounds.overwriting and "Kill" in bounds.features
+]
+"""The graphs in which a fault of overwriting buffers is looked for, on each target."""
 
 
 def mutants(
@@ -82,6 +91,17 @@ def run_mutants(target: Target, *, names: Sequence[str] = (), observer: Observer
 
 def _found_by(target: Target, fault: str) -> str:
     """Return which campaign finds a fault, and where; nothing if none does."""
+    from forebay_models.mutants.local import LOCAL_MUTANTS
+
+    if LOCAL_MUTANTS[fault].overwriting:
+        return _covered(Target.LOCAL, fault, OVERWRITING) or _covered(
+            Target.SHARED, fault, ORPHANED
+        )
+    return _scheduled(fault) or _covered(target, fault, [])
+
+
+def _scheduled(fault: str) -> str:
+    """Return by which schedule a fault is found; nothing if by none."""
     from forebay_models.runs.walk import planted
     from forebay_models.scheduling.campaign import Campaign, Settings
     from forebay_models.scheduling.scenarios import QUICK
@@ -93,5 +113,10 @@ def _found_by(target: Target, fault: str) -> str:
     if campaign.failed is not None:
         scenario = campaign.failed[0].scenario.name
         return f"schedule {campaign.total.schedules:,} of {scenario}"
-    outcome = run_cover(target, graphs=[], seconds=None, fault=fault, observer=Quiet())
-    return "cover" if outcome.verdict is Verdict.VIOLATED else ""
+    return ""
+
+
+def _covered(target: Target, fault: str, graphs: list[str]) -> str:
+    """Return what a fault is found by on the way through some graphs, or all; else nothing."""
+    outcome = run_cover(target, graphs=graphs, seconds=None, fault=fault, observer=Quiet())
+    return f"cover {target.value}" if outcome.verdict is Verdict.VIOLATED else ""

@@ -1,6 +1,7 @@
 """The campaign: honest buffers pass it, planted faults do not, equal seeds give equal runs."""
 
 import threading
+from typing import get_args
 
 import pytest
 from forebay_models.adapters.adapter import USUAL, Adapter, Observation
@@ -14,7 +15,7 @@ from forebay_models.campaign.settings import Setting, bounds_of
 from forebay_models.mutants.local import LOCAL_MUTANTS
 from forebay_models.targets import LOCAL
 from forebay_spec.actions import Label
-from forebay_spec.bounds import FEATURES
+from forebay_spec.bounds import FEATURES, Order
 from hypothesis.stateful import RuleBasedStateMachine
 
 # At the default budget of a minute there are several times as many, on a slow machine too.
@@ -46,7 +47,10 @@ def test_the_library_passes_and_everything_is_exercised() -> None:
 # Found by the cover, in tests/cover/test_mutants.py. A large write at the head has to expire while
 # a smaller one behind it fits: an edge of the graphs, but of the seeds 0, 1 and 2 the first does
 # not come to it in so many examples, and the others at the 12th and the 373rd.
-ONLY_BY_THE_COVER = frozenset({"expired_head_wakes_nobody"})
+#
+# A capture has an older record still to copy than the one to be overwritten: an edge of the graph
+# `orphaned`, which no walk of these comes to.
+ONLY_BY_THE_COVER = frozenset({"expired_head_wakes_nobody", "evicted_before_copied"})
 
 # Found by the scheduler, in tests/scheduling/test_mutants.py: it is wrong only when another thread
 # comes between two instructions of one step, which here run undisturbed.
@@ -144,7 +148,8 @@ def test_a_fault_is_gone_after_its_block() -> None:
 def test_the_bounds_reach_every_feature() -> None:
     features = frozenset[str]().union(*(bounds.features for bounds in bounds_of(LOCAL)))
     assert features == FEATURES - {"Kill"}
-    assert {bounds.order for bounds in bounds_of(LOCAL)} == {"fifo", "random"}
+    assert {bounds.order for bounds in bounds_of(LOCAL)} == set(get_args(Order))
+    assert any(bounds.drop_last for bounds in bounds_of(LOCAL))
     assert any(set(bounds.producers) & set(bounds.readers) for bounds in bounds_of(LOCAL))
     assert any(len(bounds.token_of) > len(bounds.tokens) for bounds in bounds_of(LOCAL))
     assert any(bounds.token_of == () for bounds in bounds_of(LOCAL))

@@ -27,11 +27,14 @@ BOUNDS = Bounds(
     requests=(Request("plain", 1, 1),),
 )
 SHOWN_IN = {
+    "BackInEpoch": "epochs",
     "KilledWhileLeasing": "crash",
     "LeaseMadeVoid": "restores",
+    "RestoredLeft": "resumed",
     "RestoredWithQueue": "lost",
     "TakenByWaiting": "lost",
     "TakenFailed": "prefetch",
+    "TooLateForEpoch": "epochs",
 }
 SETTING = Setting(BOUNDS, "tensor", 0)
 
@@ -169,7 +172,7 @@ def test_everything_exercised_and_nothing_found_holds() -> None:
         "examples": 3,
         "steps": 70,
         "actions": "25 of 25",
-        "witnesses": "29 of 29",
+        "witnesses": "41 of 41",
         "edges": 0,
     }
 

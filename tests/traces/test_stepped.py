@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import pytest
 from forebay import Trace
-from forebay_models.adapters.driven import Handle
+from forebay_models.adapters.handles import BlockingHandle
 from forebay_models.adapters.local import LocalAdapter
 from forebay_models.tracing.files import OF_HOLDS, read_trace
 from forebay_spec.actions import Label, Machine
@@ -20,8 +20,8 @@ STEPS = 150
 def walked(bounds: Bounds, path: Path, seed: int) -> list[Label]:
     """Take random steps and write a trace; return the steps."""
     trace, machine, dice = Trace(path), Machine(bounds), Random(seed)
-    traced = partial(Handle, trace=trace)
-    with patch("forebay_models.adapters.driven.Handle", traced):
+    traced = partial(BlockingHandle, trace=trace)
+    with patch("forebay_models.adapters.handles.BlockingHandle", traced):
         adapter = LocalAdapter(bounds)
     taken, state = [], machine.initial()
     try:

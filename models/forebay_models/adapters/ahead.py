@@ -17,11 +17,11 @@ from forebay_spec.actions import Label
 from forebay_spec.bounds import Bounds
 from forebay_spec.kernel import Verdict
 
-from forebay_models.adapters.adapter import IN_TRANSFORM, Mismatch, Observation, slots_of
+from forebay_models.adapters.adapter import IN_TRANSFORM, Mismatch, Observation
 from forebay_models.adapters.callers import Callers
-from forebay_models.adapters.driven import READ, TRANSFORM, WOKEN, Found, Handle, Held, Injected
+from forebay_models.adapters.driven import READ, TRANSFORM, WOKEN, Found, Held, Injected
+from forebay_models.adapters.handles import Handle
 from forebay_models.adapters.records import numbers_in
-from forebay_models.adapters.steering import steer
 from forebay_models.stepping.board import Asleep, Parked, Stop
 from forebay_models.stepping.monitor import ROUSED
 from forebay_models.stepping.worker import Hands
@@ -123,7 +123,7 @@ class Ahead(Callers):
 
     def _refill(self, manner: str, process: str) -> Found:
         queue = self._queues[process]
-        steer(self._core.ledger, slots_of(manner))
+        self._steer(manner, self._bounds.batch_size)
         payload = queue.draw_one()
         if payload is None:
             raise Mismatch(f"{process} should have drawn a batch ahead")

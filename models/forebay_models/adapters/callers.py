@@ -8,6 +8,7 @@ import torch
 from forebay import CancelToken, Lease
 from forebay_spec.bounds import Bounds
 from forebay_spec.kernel import Verdict
+from forebay_spec.state import ticket_of
 
 from forebay_models.adapters.adapter import (
     AFTER_COPY,
@@ -25,7 +26,7 @@ from forebay_models.adapters.driven import (
     Injected,
 )
 from forebay_models.adapters.records import batch_of, numbers_in
-from forebay_models.adapters.steering import steer
+from forebay_models.adapters.steering import may_take, steer
 from forebay_models.stepping.board import Parked, Stop
 from forebay_models.stepping.worker import Hands
 from forebay_models.targets import StorageKind
@@ -118,14 +119,21 @@ class Callers(DrivenBuffer):
             return buffer.lease(k, at_least=m, timeout=seconds, cancel_event=token)
 
         self._asking[name] = kind
-        steer(self._core.ledger, slots_of(manner))
+        self._steer(manner, k)
         call, stops = (lease, _LEASER) if kind == "lease" else (sample, _READER)
         stop = self._crew.start(name, call, stops | self._doze(manner, name))
         return self._drawn(name, stop)
 
     def _draw(self, manner: str, name: str) -> Found:
-        steer(self._core.ledger, slots_of(manner))
+        ticket = ticket_of(self._state(), name)
+        self._steer(manner, 0 if ticket is None else ticket.n)
         return self._drawn(name, self._look_again(name))
+
+    def _steer(self, manner: str, k: int) -> None:
+        """Have the next draw of k records take the slots that a step's manner names, if any."""
+        wanted = slots_of(manner)
+        if may_take(self._bounds, self._state(), wanted, k):
+            steer(self._core.ledger, wanted, k)
 
     def _drawn(self, name: str, stop: Stop) -> Found:
         verdict = self._verdict(name, stop, "drawn")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from forebay import BlockingReplayBuffer, CheckpointError
+from forebay import CheckpointError
 from forebay._capture import Capture
 from forebay._state import state_of
 from forebay_spec.bounds import Bounds
@@ -16,7 +16,8 @@ from forebay_spec.bounds import Bounds
 from forebay_models.adapters.abstraction import saved_in, saved_of
 from forebay_models.adapters.adapter import INTERRUPTED, Mismatch
 from forebay_models.adapters.ahead import Ahead
-from forebay_models.adapters.driven import SECONDS, Found, Handle, Held, Injected
+from forebay_models.adapters.driven import SECONDS, Found, Held, Injected
+from forebay_models.adapters.handles import Handle, handle_of
 from forebay_models.adapters.records import COPYING, numbers_in, storage_of
 from forebay_models.stepping.board import Asleep, Ended, Parked, Stop
 from forebay_models.stepping.monitor import ROUSED
@@ -195,10 +196,5 @@ def _broken(state: Mapping[str, Any]) -> Mapping[str, Any]:
 @lru_cache
 def _nothing(storage: StorageKind, bounds: Bounds) -> Mapping[str, Any]:
     """Return the state of a buffer that nothing has happened to."""
-    buffer = BlockingReplayBuffer(
-        storage_of(storage, bounds.capacity),
-        consume_after_n_samples=bounds.uses,
-        order=bounds.order,
-        write_transform=None,
-    )
-    return buffer.state_dict()
+    empty = storage_of(storage, bounds.capacity)
+    return handle_of(bounds, empty, write_transform=None).state_dict()

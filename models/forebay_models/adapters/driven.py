@@ -1,4 +1,4 @@
-"""A `BlockingReplayBuffer` with one thread for each actor, and how a step of it is looked at.
+"""A buffer with one thread for each actor, and how a step of it is looked at.
 
 Each step brings one thread from one stop to the next: a call that is admitted stands before its
 copy, one that has drawn stands before its gather, one that waits sleeps in the monitor. What stands
@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import forebay._layout as at
-from forebay import BlockingReplayBuffer, Lease
-from forebay._capture import Capture
+from forebay import Lease
 from forebay._prefetch import Payload
 from forebay._saved_rows import RowCopy
 from forebay._stores import Ints
@@ -22,6 +21,7 @@ from forebay_spec.state import State
 
 from forebay_models.adapters.abstraction import ENDS, Reader, limits_for
 from forebay_models.adapters.adapter import LATE, Mismatch, Observation
+from forebay_models.adapters.handles import Handle, handle_of
 from forebay_models.adapters.records import StepByStep, Stepped, numbers_in, storage_of
 from forebay_models.stepping.board import Asleep, Ended, Parked, Stop
 from forebay_models.stepping.crew import Crew
@@ -73,16 +73,6 @@ class Held:
     gather: Callable[[], None] | None = None
 
 
-class Handle(BlockingReplayBuffer):
-    """A buffer that remembers its last capture."""
-
-    capture: Capture | None = None
-
-    def _capture(self) -> Capture:
-        self.capture = super()._capture()
-        return self.capture
-
-
 class DrivenBuffer:
     """The threads and the buffer of one example.
 
@@ -118,7 +108,7 @@ class DrivenBuffer:
         self._holds: list[Held] = []
         self._owners: dict[int, str] = {}
         self._dozing: str | None = None
-        self._reader = Reader(self._core.ledger, self._name_of, names, fifo=bounds.fifo)
+        self._reader = Reader(self._core.ledger, self._name_of, names, bounds)
         self._actions: Mapping[str, Callable[..., Found]] = self._steps()
         self._between: list[State] = []
         self._unreadable: list[Exception] = []
@@ -133,12 +123,16 @@ class DrivenBuffer:
         return self._observation(Found())
 
     def counts(self) -> Mapping[str, int]:
-        """Return the buffer's statistics, its length as `len`, and how many `draws` there were."""
+        """Return the buffer's statistics, and its length as `len`.
+
+        Besides how many `draws` there were, and how many records are `evictable`.
+        """
         self._monitor.at_leave = None
         stats, length = self._buffer.stats(), len(self._buffer)
         self._monitor.at_leave = self._look
-        draws = self._core.ledger.cells[at.DRAWS]
-        counts: dict[str, int] = {**vars(stats), "len": length, "draws": draws}
+        cells = self._core.ledger.cells
+        inside = {"draws": cells[at.DRAWS], "evictable": cells[at.EVICTABLE]}
+        counts: dict[str, int] = {**vars(stats), "len": length, **inside}
         del counts["utilization"]
         return counts
 
@@ -160,11 +154,10 @@ class DrivenBuffer:
 
     def _make(self) -> Handle:
         bounds = self._bounds
-        return Handle(
+        return handle_of(
+            bounds,
             self._watched(storage_of(self._storage, bounds.capacity)),
             batch_size=bounds.batch_size if bounds.prefetch else None,
-            consume_after_n_samples=bounds.uses,
-            order=bounds.order,
             prefetch=bounds.prefetch,
             transform=self._transform,
             write_transform=None,

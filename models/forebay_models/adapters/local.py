@@ -1,4 +1,4 @@
-"""A `BlockingReplayBuffer` on threads, one thread for each actor, moved step by step."""
+"""A buffer on threads, one thread for each actor, moved step by step."""
 
 from forebay_spec.actions import Label
 from forebay_spec.bounds import Bounds

@@ -22,7 +22,8 @@ from forebay_spec.state import State
 
 from forebay_models.adapters.adapter import Mismatch
 from forebay_models.adapters.ahead import SteppedQueue
-from forebay_models.adapters.driven import Found, Handle
+from forebay_models.adapters.driven import Found
+from forebay_models.adapters.handles import Handle
 from forebay_models.adapters.local import LocalAdapter
 from forebay_models.stepping.board import PATIENCE, Ended, Stop
 from forebay_models.stepping.worker import Hands
@@ -146,7 +147,8 @@ class SharedAdapter(LocalAdapter):
 
     def _come(self, name: str) -> None:
         """Give an actor, which is a process, a handle of its own, as if it was handed one."""
-        handle = self._handles[name] = Handle.__new__(Handle)
+        kind = type(self._buffer)
+        handle = self._handles[name] = kind.__new__(kind)
         vars(handle).update(vars(self._buffer))
         self._crew.runs(name, lambda: self._open_queue(name, handle))
 

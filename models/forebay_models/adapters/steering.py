@@ -9,6 +9,10 @@ from typing import Final
 
 from forebay._layout import KEY_LOW
 from forebay._ledger import Ledger
+from forebay_spec.bounds import Bounds
+from forebay_spec.kernel import batch_rows
+from forebay_spec.state import State, sampleable
+from forebay_spec.steps import may_draw
 
 from forebay_models.adapters.adapter import Mismatch
 
@@ -16,18 +20,26 @@ SEEDS: Final = 1000
 """How many seeds are tried; an honest draw of a few rows needs a few dozen."""
 
 
-def steer(ledger: Ledger, wanted: tuple[int, ...]) -> None:
-    """Choose a seed with which the next draw takes these slots, in this order.
+def may_take(bounds: Bounds, state: State, wanted: tuple[int, ...], k: int) -> bool:
+    """Tell whether a draw of k records may take these slots, in this order; never none."""
+    if not wanted:
+        return False
+    if bounds.order == "replacement":
+        return len(wanted) == k and set(wanted) <= set(sampleable(bounds, state))
+    there = may_draw(bounds, state, k) if bounds.overwriting else set(sampleable(bounds, state))
+    rows = batch_rows(k, len(there))
+    return len(wanted) == rows == len(set(wanted)) and there.issuperset(wanted)
 
-    The seed stays where nothing is wanted, and where the slots cannot be drawn now.
+
+def steer(ledger: Ledger, wanted: tuple[int, ...], k: int) -> None:
+    """Choose a seed with which the next draw of k records takes these slots, in this order.
 
     Raises:
-        Mismatch: no seed does it, though each slot can be sampled.
+        Mismatch: no seed does it.
     """
-    if not wanted or not ledger.sampleable_slots()[list(wanted)].all():
-        return
+    rows = k if ledger.overwrites else len(wanted)
     for seed in range(SEEDS):
         ledger.cells[KEY_LOW] = seed
-        if tuple(ledger.order.select(len(wanted)).tolist()) == wanted:
+        if tuple(ledger.order.select(rows).tolist()) == wanted:
             return
     raise Mismatch(f"the draw cannot be steered: no seed below {SEEDS} takes {wanted}")

@@ -1,8 +1,8 @@
 """What the specification's state does not hold, though callers rely on it: records and counters.
 
 The models do not number records, so that their graphs stay small. Here each record has a number,
-and the account says which record is in which slot, and with which numbers each hold was drawn. The
-counters of `BufferStats` follow from the steps alone.
+and the account says which record is in which slot, and with which numbers each hold was drawn, and
+in which epoch. The counters of `BufferStats` follow from the steps alone.
 """
 
 from collections import Counter
@@ -13,9 +13,11 @@ from typing import Final, NamedTuple
 from forebay_spec.actions import Label
 from forebay_spec.bounds import Bounds
 from forebay_spec.kernel import Phase, Verdict
-from forebay_spec.state import State, filling_of, is_settled, is_stale, sampleable
+from forebay_spec.overwriting_steps import evicted_slots, rows_wanted
+from forebay_spec.state import State, evictable, filling_of, is_settled, is_stale, sampleable
 
 from forebay_models.adapters.adapter import INTERRUPTED, Observation
+from forebay_models.campaign.epochs import Drawn, Epochs
 
 UNSERVED: Final[Mapping[Verdict, str]] = {
     Verdict.SHUT_DOWN: "refusals",
@@ -25,7 +27,7 @@ UNSERVED: Final[Mapping[Verdict, str]] = {
 }
 """The counter of each outcome of a call that was not served, by the names of `BufferStats`."""
 
-_COUNTED: Final = ("admitted", "delivered", "returned", "spent", "dropped")
+_COUNTED: Final = ("admitted", "delivered", "returned", "spent", "dropped", "evicted")
 _ZEROS: Final[Mapping[str, int]] = {
     "blocked_calls": 0,
     "recoveries": 0,
@@ -38,13 +40,14 @@ KEPT: Final = 20_000
 
 
 class _Saved(NamedTuple):
-    """What a snapshot has: the record in each slot, those of the queue, the counters, and how many
-    records were lost by then."""
+    """What a snapshot has: the record in each slot, those of the queue, the counters, how many
+    records were lost by then, and what was left of the epoch."""
 
     record_in: dict[int, int]
-    queue: list[tuple[int, ...]]
+    queue: list[Drawn]
     counts: Counter[str]
     lost: int
+    epochs: Epochs
 
 
 class Accounts:
@@ -57,15 +60,26 @@ class Accounts:
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
         self._record_in: dict[int, int] = {}
-        self._drawn: list[tuple[int, ...]] = []
+        self._drawn: list[Drawn] = []
+        self._epochs = Epochs(bounds)
         self._counts: Counter[str] = Counter()
         self._lost = 0
-        self._saved = _Saved({}, [], Counter(), 0)
+        self._saved = _Saved({}, [], Counter(), 0, Epochs(bounds))
 
     def book(
         self, before: State, label: Label, manner: str, after: State, seen: Observation
     ) -> list[str]:
         """Enter a step from one state to another; returns what is wrong with what was seen."""
+        wrong = self._enter(before, label, after, seen)
+        if len(after.tickets) > len(before.tickets):
+            self._counts["blocked_calls"] += 1
+        verdict = seen.verdict
+        if verdict is not None and verdict in UNSERVED and manner != INTERRUPTED:
+            self._counts[UNSERVED[verdict]] += 1
+        return wrong + self._epochs.differs(frozenset(self._records(after.left)))
+
+    def _enter(self, before: State, label: Label, after: State, seen: Observation) -> list[str]:
+        """Enter what a step does to records and batches."""
         name = label.name
         if name == "Publish":
             return self._publish(before, str(label.args[0]), seen)
@@ -73,20 +87,17 @@ class Accounts:
             return self._hand_out(before, label, after, seen)
         wrong: list[str] = []
         if len(after.holds) > len(before.holds) and name != "Restore":
-            slots = after.holds[-1].slots
-            self._drawn.append(tuple(self._record_in.get(slot, 0) for slot in slots))
-            self._counts["draws"] += not self._bounds.fifo
+            wrong = self._draw(before, label, after)
+        elif name in ("Arrive", "Admit"):
+            evicted = evicted_slots(before, after)
+            self._count("evicted", len(evicted))
+            self._epochs.lose(self._records(evicted))
         elif seen.records is not None and name in ("Ask", "Draw"):
             wrong = self._take(before, after, seen)
         elif name in ("Recall", "Empty", "Recover"):
             self._end(before, label, after)
         elif name in ("Capture", "CaptureDone", "Load", "Restore"):
-            wrong = self._cross(before, name, after, seen)
-        if len(after.tickets) > len(before.tickets):
-            self._counts["blocked_calls"] += 1
-        verdict = seen.verdict
-        if verdict is not None and verdict in UNSERVED and manner != INTERRUPTED:
-            self._counts[UNSERVED[verdict]] += 1
+            wrong = self._cross(before, label, after, seen)
         return wrong
 
     def check(self, state: State, counts: Mapping[str, int]) -> list[str]:
@@ -100,7 +111,7 @@ class Accounts:
                 if counts.get(name) != number
             ]
         inside = sum(slot.phase == Phase.LIVE for slot in state.slots)
-        gone = counts["spent"] + counts["dropped"] + self._lost
+        gone = counts["spent"] + counts["dropped"] + counts["evicted"] + self._lost
         if counts["admitted"] != gone + inside:
             wrong.append(f"{counts['admitted']} admitted, but {gone} gone and {inside} there")
         return wrong
@@ -109,8 +120,17 @@ class Accounts:
         slots = filling_of(before, name)
         records = seen.records or ()
         self._record_in.update(zip(slots, records, strict=True))
+        self._epochs.write(records)
         self._count("admitted", len(slots))
         return _differs("the index of the written batch", seen.slots, slots)
+
+    def _draw(self, before: State, label: Label, after: State) -> list[str]:
+        records = self._records(after.holds[-1].slots)
+        there = self._records(sampleable(self._bounds, before))
+        drawn, wrong = self._epochs.draw(records, rows_wanted(self._bounds, before, label), there)
+        self._drawn.append(drawn)
+        self._counts["draws"] += not self._bounds.fifo
+        return wrong
 
     def _hand_out(self, before: State, label: Label, after: State, seen: Observation) -> list[str]:
         position = label.args[0]
@@ -118,16 +138,19 @@ class Accounts:
         hold = before.holds[position]
         wrong: list[str] = []
         if seen.records is not None:
-            wrong += _differs("the records of the batch", seen.records, self._drawn[position])
+            drawn = self._drawn[position].records
+            wrong += _differs("the records of the batch", seen.records, drawn)
             wrong += _differs("the index of the batch", seen.slots, hold.slots)
         elif label.name == "Deliver" or (label.name == "Ready" and hold.kind == "lease"):
             wrong.append("the reader got no records")
         if len(after.holds) == len(before.holds):
             return wrong
-        del self._drawn[position]
-        self._count("delivered" if label.name == "Deliver" else "returned", len(hold.slots))
+        gone = self._drawn.pop(position)
         if label.name == "Deliver":
+            self._count("delivered", len(hold.slots))
             self._count("spent", _freed(before, after, hold.slots))
+        else:
+            self._give_back(gone, after)
         return wrong
 
     def _take(self, before: State, after: State, seen: Observation) -> list[str]:
@@ -135,28 +158,30 @@ class Accounts:
         pairs = enumerate(zip(before.holds, after.holds, strict=True))
         position = next(h for h, (old, new) in pairs if old.owner != new.owner or old != new)
         return [
-            *_differs("the records of the batch", seen.records, self._drawn[position]),
+            *_differs("the records of the batch", seen.records, self._drawn[position].records),
             *_differs("the index of the batch", seen.slots, after.holds[position].slots),
         ]
 
     def _end(self, before: State, label: Label, after: State) -> None:
         """Enter a step that ends holds that nobody was given."""
         ended = _ended(before, label)
-        gone = [hold for h, hold in enumerate(before.holds) if h in ended]
+        gone = [drawn for h, drawn in enumerate(self._drawn) if h in ended]
         self._drawn = [drawn for h, drawn in enumerate(self._drawn) if h not in ended]
         if label.name == "Empty":
             self._count("dropped", sum(slot.phase == Phase.LIVE for slot in before.slots))
+            self._epochs.lose(self._record_in.values())
             return
-        for hold in gone:
-            self._count("returned", len(hold.slots))
+        for drawn in gone:
+            self._give_back(drawn, after)
         if label.name == "Recover":
             self._counts["recoveries"] += 1
             self._count("spent", _freed(before, after, before.boundary.slots))
 
-    def _cross(self, before: State, name: str, after: State, seen: Observation) -> list[str]:
+    def _cross(self, before: State, label: Label, after: State, seen: Observation) -> list[str]:
         """Enter a step of a capture or a restore."""
+        name = label.name
         if name == "Capture":
-            self._save(before, after)
+            self._save(before, self._bounds.process(str(label.args[0])))
         elif name == "CaptureDone":
             self._count("spent", _freed(before, after, before.boundary.slots[:1]))
             if seen.records is not None:
@@ -165,26 +190,36 @@ class Accounts:
         elif name == "Load":
             self._drawn = []
             self._lost += sum(slot.phase == Phase.LIVE for slot in before.slots)
+            self._epochs.lose(self._record_in.values())
         else:
             self._record_in = dict(self._saved.record_in)
             self._drawn = list(self._saved.queue)
             self._counts = Counter(self._saved.counts)
             self._lost = self._saved.lost
+            self._epochs = self._saved.epochs.copy()
         return []
 
-    def _save(self, before: State, after: State) -> None:
-        """Keep what the snapshot of a Capture has: what it gives back counts as returned."""
-        kept, counts = [], self._counts
-        queue = [slots for slots, _ in after.saved.queue] if after.saved else []
-        self._counts = Counter(counts)
+    def _save(self, before: State, process: str) -> None:
+        """Keep what the snapshot of a process has: what it gives back counts as returned."""
+        kept, counts, epochs = [], self._counts, self._epochs
+        self._counts, self._epochs = Counter(counts), epochs.copy()
         for hold, drawn in zip(before.holds, self._drawn, strict=True):
-            if hold.kind == "prefetched" and hold.state == "ready" and hold.slots in queue:
-                queue.remove(hold.slots)
+            if (hold.owner, hold.kind, hold.state) == (process, "prefetched", "ready"):
                 kept.append(drawn)
             else:
-                self._count("returned", len(hold.slots))
-        self._saved = _Saved(dict(self._record_in), kept, self._counts, self._lost)
-        self._counts = counts
+                self._give_back(drawn, before)
+        records = dict(self._record_in)
+        self._saved = _Saved(records, kept, self._counts, self._lost, self._epochs)
+        self._counts, self._epochs = counts, epochs
+
+    def _give_back(self, drawn: Drawn, after: State) -> None:
+        live = [number for number, slot in enumerate(after.slots) if slot.phase == Phase.LIVE]
+        self._epochs.give_back(drawn, self._records(live))
+        self._count("returned", len(drawn.records))
+
+    def _records(self, slots: Iterable[int]) -> tuple[int, ...]:
+        """Return the numbers of the records in some slots."""
+        return tuple(self._record_in.get(slot, 0) for slot in slots)
 
     def _count(self, name: str, records: int) -> None:
         if records:
@@ -201,6 +236,7 @@ def _implied(bounds: Bounds, state: State) -> Mapping[str, int]:
         "sampleable": available,
         "size": available,
         "len": available,
+        "evictable": len(evictable(state)) if bounds.overwriting else 0,
         "free": len(state.free),
         "filling": sum(len(slots) for _, slots in state.filling),
         "pinned": sum(slot.pins > 0 for slot in state.slots),

@@ -156,7 +156,7 @@ class Driver:
         except Divergence:
             raise
         except Exception as error:
-            raise self.divergence([_said(error)], allowed) from error
+            raise self.divergence([said(error)], allowed) from error
         self._steps[-1] = self._steps[-1]._replace(after=after)
         self._count(before, label, manner, after)
 
@@ -170,7 +170,7 @@ class Driver:
         try:
             wrong = self._accounts.check(state, self._adapter.counts())
         except Exception as error:
-            raise self.divergence([_said(error)], (state,)) from error
+            raise self.divergence([said(error)], (state,)) from error
         if wrong:
             raise self.divergence(wrong, (state,), state)
 
@@ -201,6 +201,8 @@ class Driver:
         if len(seen.between) > seen.sections:
             most = "one" if seen.sections == 1 else f"at most {seen.sections}"
             wrong.append(f"the step took {len(seen.between)} critical sections instead of {most}")
+        if not seen.between and after != before and label.name not in self._facts.outside:
+            wrong.append("the step took no critical section")
         wrong += self._accounts.book(before, label, manner, after, seen)
         wrong += self._facts.broken(before, label, after)
         if wrong:
@@ -239,7 +241,7 @@ class Driver:
         return Divergence(self._setting, tuple(self._steps), tuple(what), expected, seen)
 
 
-def _said(error: Exception) -> str:
+def said(error: Exception) -> str:
     """Return in a sentence what an error in the midst of a step says."""
     if isinstance(error, Mismatch | Stuck | LostWakeup):
         return str(error)

@@ -23,6 +23,9 @@ KEPT: Final = 20_000
 
 Labels = Mapping[str, tuple[Label, ...]]
 
+_OUTSIDE: Final = frozenset({"SetCancel", "Kill"})
+_GATHERED: Final = frozenset({"Ready", "Fail"})
+"""They take pins away where records are overwritten, and else need no section."""
 _WAITING: Final = frozenset({"Admit", "Draw", "Cancel", "Refuse"})
 
 
@@ -35,6 +38,7 @@ class Facts:
 
     Attributes:
         bounds: its constants.
+        outside: the actions that may change something outside of critical sections.
         labels: gives the steps that may happen in a state, by their actions.
         allowed: gives the states that may come out of a step in a state.
         verdict: gives what the call of a step has to get, or None where none is decided; for
@@ -48,6 +52,7 @@ class Facts:
 
     def __init__(self, bounds: Bounds, kept: int | None = KEPT) -> None:
         self.bounds = bounds
+        self.outside = _OUTSIDE if bounds.overwriting else _OUTSIDE | _GATHERED
         self._machine = Machine(bounds)
         keep = lru_cache(maxsize=kept)
         self.labels: Callable[[State], Labels] = keep(self._labels)

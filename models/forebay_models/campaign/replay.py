@@ -48,15 +48,18 @@ def walk(
         ValueError: a step cannot happen where the path has it, unless they are left out.
     """
     adapter = start(setting)
+    # Whatever ends the walk must not be hidden by what it has left behind.
+    left_over: type[Exception] = Exception
     try:
         driver = Driver(setting, adapter, exercise or Exercise())
         for label, manner in path:
             if not leave_out or label in driver.labels(label.name):
                 driver.step(label, manner)
+        left_over = Mismatch
     except Divergence as failure:
         return failure
     finally:
-        with suppress(Mismatch):
+        with suppress(left_over):
             adapter.close()
     return None
 

@@ -20,7 +20,7 @@ from forebay_models.tokens import token_of
 RARE: Final = frozenset(
     {
         *("TakenByWaiting", "TakenFailed", "RestoredWithQueue", "LeaseMadeVoid"),
-        "KilledWhileLeasing",
+        *("KilledWhileLeasing", "RestoredLeft", "BackInEpoch", "TooLateForEpoch"),
     }
 )
 """The witnesses that a random walk comes to once in hundreds of examples: they are counted, but not
@@ -101,7 +101,7 @@ def bounds_line(steps: int, scope: Scope) -> str:
     uses = [bounds.uses for bounds in drawn]
     actors = max(len(bounds.actors) for bounds in drawn)
     return (
-        f"C={min(capacities)}..{max(capacities)} N={min(uses)}..{max(uses)}, both orders, "
+        f"C={min(capacities)}..{max(capacities)} N={min(uses)}..{max(uses)}, all orders, "
         f"{scope.where}, up to {actors} actors, {steps} steps an example; random walks, not "
         f"exhaustive"
     )

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Final
 
 from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
-from hypothesis.errors import FlakyFailure
+from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 
 from forebay_models.campaign.driver import Divergence
@@ -50,7 +50,7 @@ def run(session: Session, *, seed_number: int, steps: int = STEPS) -> None:
             try:
                 with suppress(Enough, Divergence):
                     run_state_machine_as_test(machine, settings=options)
-            except FlakyFailure:
+            except Flaky:
                 if session.failure is None:
                     raise
                 session.flaky = True

@@ -17,9 +17,9 @@ from forebay_spec.actions import Label
 from forebay_spec.kernel import Verdict
 from forebay_spec.state import State
 
-from forebay_models.adapters.adapter import DRAWS, MANNERS, USUAL, Mismatch, drawing
+from forebay_models.adapters.adapter import DRAWS, MANNERS, USUAL, drawing
 from forebay_models.adapters.start import start
-from forebay_models.campaign.driver import Divergence, Driver, Exercise
+from forebay_models.campaign.driver import Divergence, Driver, Exercise, said
 from forebay_models.campaign.facts import Facts
 from forebay_models.campaign.replay import Move
 from forebay_models.campaign.settings import Setting
@@ -115,13 +115,13 @@ class Share:
             failure = found
         except BaseException:
             # Whatever ends the walk must not be hidden by what it has left behind.
-            with suppress(Mismatch):
+            with suppress(Exception):
                 adapter.close()
             raise
         try:
             adapter.close()
-        except Mismatch as left_over:
-            failure = failure or driver.divergence([str(left_over)])
+        except Exception as left_over:
+            failure = failure or driver.divergence([said(left_over)])
         return failure
 
     def moves(self, number: int, path: Path) -> Iterator[Move]:

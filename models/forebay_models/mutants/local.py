@@ -6,7 +6,8 @@ and are wrong in a wake-up, in an outcome, in a counter, in the records that a r
 taking two critical sections for one step; so each thing that the campaign compares is needed.
 
 What is wrong with batches that are drawn ahead is in `forebay_models.mutants.queues`, with captures
-and restores in `forebay_models.mutants.crossings`.
+and restores in `forebay_models.mutants.crossings`, and with overwriting buffers in
+`forebay_models.mutants.overwriting`.
 """
 
 from collections.abc import Mapping
@@ -34,6 +35,7 @@ from forebay_spec.kernel import Closing, Phase, Verdict, reader_verdict
 
 # Their faults are registered by being loaded.
 from forebay_models.mutants import crossings as crossings
+from forebay_models.mutants import overwriting as overwriting
 from forebay_models.mutants import queues as queues
 from forebay_models.mutants.planting import PLANTED, LocalMutant, mutant
 

@@ -7,10 +7,12 @@ from unittest.mock import patch
 
 
 class LocalMutant(NamedTuple):
-    """A fault: what is wrong, and a context manager that plants it."""
+    """A fault: what is wrong, a context manager that plants it, and whether it takes an overwriting
+    buffer to find it."""
 
     sentence: str
     plant: Callable[[], AbstractContextManager[object]]
+    overwriting: bool
 
 
 PLANTED: Final[dict[str, LocalMutant]] = {}
@@ -20,13 +22,15 @@ Replacement = TypeVar("Replacement")
 
 
 def mutant(
-    name: str, owner: object, attribute: str, sentence: str
+    name: str, owner: object, attribute: str, sentence: str, *, overwriting: bool = False
 ) -> Callable[[Replacement], Replacement]:
     """Register a fault that replaces an attribute of a class or module by what follows."""
 
     def register(replacement: Replacement) -> Replacement:
         assert hasattr(owner, attribute), f"{owner} has no {attribute}"
-        PLANTED[name] = LocalMutant(sentence, lambda: patch.object(owner, attribute, replacement))
+        PLANTED[name] = LocalMutant(
+            sentence, lambda: patch.object(owner, attribute, replacement), overwriting
+        )
         return replacement
 
     return register

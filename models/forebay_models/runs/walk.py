@@ -124,7 +124,8 @@ def _move(document: object, bounds: Bounds) -> Move:
     if not has_manner(label.name, move.manner):
         raise DocumentError(f"move: {label.name} cannot happen in the manner {manner!r}")
     slots = slots_of(move.manner)
-    if len(set(slots)) < len(slots) or any(slot >= bounds.capacity for slot in slots):
+    repeated = len(set(slots)) < len(slots) and bounds.order != "replacement"
+    if repeated or any(slot >= bounds.capacity for slot in slots):
         raise DocumentError(f"move: no batch has the slots of the manner {manner!r}")
     return move
 
