@@ -321,9 +321,13 @@ class Actions:
         return verdict
 
     def _decide(self, call: Call) -> Verdict:
-        """Decide about a call; if it is not served, the dead are looked for when it is time."""
+        """Decide about a call; if it is not served, the dead are looked for when it is time.
+
+        Where records are overwritten all calls look, since it may be that none ever waits.
+        """
         verdict = self.rules.verdict(call)
-        if verdict is not Verdict.SERVE and self.peers.due() and self.peers.recover():
+        looks = self.ledger.overwrites or verdict is not Verdict.SERVE
+        if looks and self.peers.due() and self.peers.recover():
             return self.rules.verdict(call)
         return verdict
 

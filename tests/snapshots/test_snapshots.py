@@ -13,7 +13,7 @@ from forebay_models.snapshots.judge import Judge
 from forebay_models.snapshots.records import identities, records
 from forebay_models.snapshots.round import Evidence, Failed, Round, Snapshot
 from forebay_models.snapshots.run import run_rounds
-from forebay_models.snapshots.setting import Reader, Setting
+from forebay_models.snapshots.setting import Reader, Setting, setting_of
 from forebay_models.targets import Target
 from typer.testing import CliRunner
 
@@ -29,9 +29,14 @@ def test_snapshots_hold(target: Target) -> None:
     assert outcome.figures["snapshots"] == 120
     assert outcome.figures["restored"] == 12
     assert outcome.figures["records"] != 0
+    assert outcome.figures["of buffers that overwrite"] == 50
 
 
-@pytest.mark.parametrize("name", [*SNAPSHOT_MUTANTS, "leases_consumed", "uses_lost"])
+IN_A_SNAPSHOT = ("leases_consumed", "uses_lost", "left_lost", "overwritten_ahead_dropped")
+"""Faults of resuming that show in what is saved."""
+
+
+@pytest.mark.parametrize("name", [*SNAPSHOT_MUTANTS, *IN_A_SNAPSHOT])
 def test_a_planted_fault_is_found(name: str) -> None:
     outcome = run_rounds(Target.LOCAL, count=2000, seconds=None, seed=0, fault=name)
     assert outcome.verdict is Verdict.VIOLATED
@@ -77,7 +82,7 @@ class TestJudge:
         snapshot.state["prefetched"]["batches"].clear()
         found = self.wrong(snapshot, evidence)
         assert "CaptureAtomic does not hold" in found
-        assert "6 records were admitted; 0 are there, 2 spent and 0 dropped" in found
+        assert "6 records were admitted; 0 are there; 2 spent, 0 evicted, 0 dropped" in found
         assert (
             "record 2 of writer 1 is missing; readers had it 0 times before and 0 times after"
             in found
@@ -114,6 +119,14 @@ class TestJudge:
         snapshot, evidence = self.snapshot()
         snapshot.state["records"]["stamps"] += torch.tensor([0, 0, 0, 7])
         assert "CaptureAtomic does not hold, by TypeOK" in self.wrong(snapshot, evidence)
+
+
+def test_every_second_round_overwrites_by_every_sampler() -> None:
+    for target in Target:
+        settings = [setting_of(target, 5, number) for number in range(6)]
+        assert [setting.overwrites for setting in settings] == [False, True] * 3
+        sampled = [(setting.order, setting.drop_last) for setting in settings[1::2]]
+        assert sampled == [("replacement", False), ("epochs", False), ("epochs", True)]
 
 
 def test_the_command_line() -> None:

@@ -1,7 +1,7 @@
 """Mistakes planted in captures and restores show in how a twin goes on.
 
-For each fault there is one program in which it shows, so that a few steps are enough; the campaign
-itself finds some of them here, and all of them in as many runs as it has.
+Each shows in one program at least; the campaign itself finds some of them here, and all of them in
+as many runs as it has.
 """
 
 from pathlib import Path
@@ -10,86 +10,48 @@ import pytest
 from forebay import CheckpointError
 from forebay_models.mutants.resumes import RESUME_MUTANTS
 from forebay_models.outcome import Verdict
-from forebay_models.targets import StorageKind, Target
+from forebay_models.targets import Target
 from forebay_models.twins.judge import Counts, Parted, judge
 from forebay_models.twins.life import Life, Saved
 from forebay_models.twins.places import live_in
-from forebay_models.twins.program import Place, Program, Recipe, Save, Step, Way
+from forebay_models.twins.program import Recipe, Step, Way
 from forebay_models.twins.run import run_programs
 
-BATCH = Step("batch", 1)
-FIFO = Recipe("fifo", 1, 2, 1, 8, "tensor", "flat", "", 0)
-
-
-def extend(size: int) -> Step:
-    return Step("extend", size)
-
-
-def sample(size: int) -> Step:
-    return Step("sample", size)
-
-
-def lease(size: int) -> Step:
-    return Step("lease", size)
-
-
-FIRST = (extend(5), BATCH)
-THEN = (BATCH, BATCH, extend(2), sample(2))
-PROGRAMS: dict[str, tuple[Recipe, tuple[Step, ...], tuple[Step, ...]]] = {
-    "generator_rewound": (FIFO._replace(order="random", prefetch=0), FIRST, (BATCH, BATCH)),
-    "queue_dropped": (FIFO, FIRST, THEN),
-    "queue_order_lost": (FIFO, FIRST, THEN),
-    "ages_reversed": (FIFO._replace(prefetch=0), FIRST, THEN),
-    "ages_not_rebased": (
-        FIFO._replace(prefetch=0, uses=2),
-        (extend(3), sample(2)),
-        (extend(1), lease(1), extend(1), Step("release", 1), sample(5)),
-    ),
-    "free_order_lost": (
-        FIFO._replace(prefetch=0),
-        (extend(5), lease(1), BATCH, Step("commit", 1)),
-        (extend(3),),
-    ),
-    "uses_lost": (FIFO._replace(prefetch=0, uses=2), FIRST, (sample(5), sample(5))),
-    "counters_lost": (FIFO, FIRST, (Step("look", 1),)),
-    "transforms_forgotten": (FIFO._replace(prefetch=0, transform="counting"), FIRST, THEN),
-    "leases_consumed": (FIFO._replace(prefetch=0), (extend(3), lease(2)), ()),
-    "requires_grad_lost": (FIFO._replace(transform="weighted"), FIRST, THEN),
-    "dtype_widened": (FIFO._replace(schema="odd"), FIRST, THEN),
-}
-
-
-def program(
-    name: str, way: Way = "state_dict", storage: StorageKind = "tensor", place: Place = "here"
-) -> Program:
-    recipe, before, after = PROGRAMS[name]
-    return Program(recipe, (before, after), (Save(way, storage, used=False, place=place),))
+from tests.twins.programs import FIFO, IN_RINGS, PROGRAMS, RING_PROGRAMS, Steps, program
 
 
 def test_each_fault_has_a_program() -> None:
-    assert PROGRAMS.keys() == RESUME_MUTANTS.keys()
+    assert PROGRAMS.keys() | RING_PROGRAMS.keys() == RESUME_MUTANTS.keys()
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_a_fault_is_found_and_without_it_nothing_is(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [*PROGRAMS.items(), *RING_PROGRAMS.items(), *IN_RINGS.items()],
+    ids=[*PROGRAMS, *RING_PROGRAMS, *(f"{name}-in-a-ring" for name in IN_RINGS)],
+)
+def test_a_fault_is_found_and_without_it_nothing_is(
+    name: str, parts: tuple[Recipe, Steps, Steps]
+) -> None:
     counts = Counts()
-    judge(program(name), "twins", counts)
+    judge(program(parts), "twins", counts)
     assert counts.exact + counts.accounted == 1
     with pytest.raises(Parted) as parted:
-        judge(program(name), "twins", counts, fault=name)
+        judge(program(parts), "twins", counts, fault=name)
     assert parted.value.failure.rows
     assert "twin 1" in str(parted.value)
 
 
 @pytest.mark.parametrize("way", ["dumps", "pickle"])
 def test_a_fault_is_found_whatever_the_way_of_saving(way: Way) -> None:
-    judge(program("queue_order_lost", way), "twins", Counts())
+    judge(program(PROGRAMS["queue_order_lost"], way), "twins", Counts())
     with pytest.raises(Parted, match="the result"):
-        judge(program("queue_order_lost", way), "twins", Counts(), fault="queue_order_lost")
+        judge(
+            program(PROGRAMS["queue_order_lost"], way), "twins", Counts(), fault="queue_order_lost"
+        )
 
 
 def test_a_fault_is_found_in_a_new_process_and_in_shared_storage() -> None:
-    saved = program("queue_dropped", storage="shared", place="forkserver")
+    saved = program(PROGRAMS["queue_dropped"], storage="shared", place="forkserver")
     counts = Counts()
     judge(saved, "twins", counts)
     assert (counts.exact, counts.elsewhere, counts.crossed, counts.queued) == (1, 1, 1, 1)
@@ -98,7 +60,7 @@ def test_a_fault_is_found_in_a_new_process_and_in_shared_storage() -> None:
 
 
 def test_what_raises_in_a_life_is_a_failure() -> None:
-    saved = program("counters_lost")
+    saved = program(PROGRAMS["counters_lost"])
     unknown = saved._replace(segments=(saved.segments[0], (Step("no such step", 1),)))
     with pytest.raises(Parted, match="original: LookupError: no step is called no such step"):
         judge(unknown, "twins", Counts())

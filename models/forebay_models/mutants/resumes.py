@@ -2,14 +2,15 @@
 
 `forebay campaign twins` has to find each of `RESUME_MUTANTS` since a twin then goes on otherwise
 than its original; `forebay campaign snapshots` those of `SNAPSHOT_MUTANTS`, which need others who
-write and read while a capture is taken.
+write and read while a capture is taken. What can only be wrong with an overwriting buffer is in
+`forebay_models.mutants.overwriting_resumes`.
 """
 
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final
 from unittest.mock import patch
 
 import forebay._ages
@@ -27,13 +28,8 @@ from forebay._stores import Ints, Store
 from forebay._tickets import Kind
 from forebay._transforms import Transforms
 
-
-class ResumeMutant(NamedTuple):
-    """A fault: what is wrong, and a context manager that plants it."""
-
-    sentence: str
-    plant: Callable[[], AbstractContextManager[object]]
-
+from forebay_models.mutants.overwriting_resumes import RING_RESUME_MUTANTS, RING_SNAPSHOT_MUTANTS
+from forebay_models.mutants.resume_mutant import ResumeMutant
 
 _snapshot_of = forebay._snapshot.snapshot_of
 _copy_of = forebay._payloads.copy_of
@@ -153,6 +149,7 @@ RESUME_MUTANTS: Final[dict[str, ResumeMutant]] = {
         "leaves of batches that were drawn ahead come back in a wider dtype",
         lambda: patch.object(forebay._capture, "copy_of", _widened),
     ),
+    **RING_RESUME_MUTANTS,
 }
 
 
@@ -183,6 +180,7 @@ SNAPSHOT_MUTANTS: Final[dict[str, ResumeMutant]] = {
         "what a snapshot counts and which records it has are of two moments",
         lambda: patch.object(Capture, "_capture", _two_moments),
     ),
+    **RING_SNAPSHOT_MUTANTS,
 }
 
 

@@ -7,6 +7,9 @@
 - Each record was delivered as often as the snapshot says: at least as often as readers had it
   before, and at most as often as they had it after.
 - What was drawn ahead are the records of the slots that it holds.
+
+What is said of uses is for a buffer that uses its records up; what is judged of one that overwrites
+instead is in `forebay_models.snapshots.ring_judge`.
 """
 
 from collections.abc import Iterator
@@ -18,7 +21,7 @@ from forebay_spec.boundary import queue_of
 from forebay_spec.bounds import Bounds, Request
 from forebay_spec.invariants import bounded, capture_atomic, distinct_rows, type_ok, use_bound
 from forebay_spec.kernel import Phase
-from forebay_spec.state import FREE_SLOT, Saved, Slot, initial
+from forebay_spec.state import FREE_SLOT, NOTHING, Saved, Slot, initial
 
 from forebay_models.describe import describe
 from forebay_models.snapshots.records import SPREAD, identities
@@ -45,6 +48,7 @@ def bounds_of(setting: Setting) -> Bounds:
         readers=("c1",),
         write_sizes=(1,),
         requests=(Request("plain", 1, 1),),
+        drop_last=setting.drop_last,
         prefetch=setting.prefetch,
         batch_size=setting.batch_size,
         features=frozenset({"Capture", "Empty", "Abandon"}),
@@ -53,7 +57,7 @@ def bounds_of(setting: Setting) -> Bounds:
 
 def saved_of(state: dict[str, Any], capacity: int) -> Saved:
     """Return a state as the specification has it."""
-    parts, free = state["records"], state["free"]
+    parts, free, order = state["records"], state["free"], state["buffer"]["order"]
     queue = tuple(
         (tuple(batch["slots"].tolist()), tuple(batch["stamps"].tolist()))
         for batch in state["prefetched"]["batches"]
@@ -61,12 +65,13 @@ def saved_of(state: dict[str, Any], capacity: int) -> Saved:
     pins = [0] * capacity
     for slots, _ in queue:
         for slot in slots:
-            pins[slot] += 1
+            pins[slot] += state["buffer"]["kind"] == "blocking"
     every = [FREE_SLOT] * capacity
     rows = zip(*(parts[name].tolist() for name in ("slots", "uses", "stamps")), strict=True)
     for slot, uses, stamp in rows:
         every[slot] = Slot(Phase.LIVE, uses, pins[slot], stamp)
-    return Saved(tuple(every), tuple(free["order"].tolist()), free["fresh"], queue)
+    left = frozenset(state["sampler"]["dense"].tolist()) if order == "epochs" else NOTHING
+    return Saved(tuple(every), tuple(free["order"].tolist()), free["fresh"], queue, left)
 
 
 def left_in(state: dict[str, Any], uses: int) -> tuple[Ints, Ints]:
@@ -106,59 +111,75 @@ class Judge:
             free=saved.free,
             fresh=saved.fresh,
             holds=queue_of(saved, self._bounds.processes[0]),
+            left=saved.left,
         )
         parts = [name for name, says in _PARTS.items() if not says(self._bounds, as_state)]
         shown = ", ".join(f"{name} = {text}" for name, text in describe(as_state).items())
         yield f"CaptureAtomic does not hold, by {', '.join(parts)}: {shown}"
 
     def _counters(self, snapshot: Snapshot) -> Iterator[str]:
-        state, setting = snapshot.state, self._setting
-        counts, live = state["counters"], len(state["records"]["slots"])
-        if counts["admitted"] != live + counts["spent"] + counts["dropped"]:
-            yield (
-                f"{counts['admitted']} records were admitted; {live} are there, "
-                f"{counts['spent']} spent and {counts['dropped']} dropped"
-            )
-        used = int(_given(state).sum()) + setting.uses * counts["spent"]
-        most = used + setting.uses * counts["dropped"]
-        if not used <= counts["delivered"] <= most:
-            yield f"{counts['delivered']} records were delivered; uses are {used} to {most}"
+        counts, live = snapshot.state["counters"], len(snapshot.state["records"]["slots"])
+        gone = {name: counts[name] for name in ("spent", "evicted", "dropped")}
+        shown = ", ".join(f"{count} {name}" for name, count in gone.items())
+        if counts["admitted"] != live + sum(gone.values()):
+            yield f"{counts['admitted']} records were admitted; {live} are there; {shown}"
+        if counts["spent" if self._setting.overwrites else "evicted"]:
+            yield f"records have gone as they cannot: {shown}"
         least, most = self._before.total, self._after.total
         if not least <= counts["delivered"] <= most:
             yield f"{counts['delivered']} records were delivered; readers had {least} to {most}"
 
     def _records(self, snapshot: Snapshot) -> Iterator[str]:
-        state, setting = snapshot.state, self._setting
-        parts = state["records"]
-        found, torn = identities(parts["data"] if parts["data"] is not None else [])
+        """Judge the records: each by itself, how many there are of each writer, and the rest."""
+        data = snapshot.state["records"]["data"]
+        found, torn = identities(data if data is not None else [])
         yield from torn
         if len(np.unique(found)) != len(found):
             yield "a record is there twice"
-        by_slot = dict(zip(parts["slots"].tolist(), found.tolist(), strict=True))
+        if not set((found // SPREAD).tolist()) <= self._sizes.keys():
+            yield "a record is there that nobody has written"
+            return
+        early = list(self._early(snapshot, found))
+        yield from early
+        least = sum(self._written(snapshot, place, found) for place in self._sizes)
+        most = sum((snapshot.after[place] + 1) * size for place, size in self._sizes.items())
+        admitted = snapshot.state["counters"]["admitted"]
+        if not least <= admitted <= most:
+            yield f"{admitted} records were admitted; writers wrote {least} to {most}"
+        if not early:
+            yield from self._kept(snapshot, found)
+
+    def _early(self, snapshot: Snapshot, found: Ints) -> Iterator[str]:
+        """Tell of records that were not written yet."""
+        for place, size in self._sizes.items():
+            numbers = found[found // SPREAD == place] % SPREAD
+            if (numbers >= (snapshot.after[place] + 1) * size).any():
+                yield f"record {numbers.max()} of writer {place} is there before it was written"
+
+    def _written(self, snapshot: Snapshot, place: int, found: Ints) -> int:
+        """Return how many records of a writer there must have been: whole batches."""
+        size, numbers = self._sizes[place], found[found // SPREAD == place] % SPREAD
+        return max(snapshot.before[place] * size, size * (int(numbers.max(initial=-1)) // size + 1))
+
+    def _kept(self, snapshot: Snapshot, found: Ints) -> Iterator[str]:
+        """Judge which records are there, and what was drawn ahead."""
+        state, setting = snapshot.state, self._setting
+        counts, given = state["counters"], _given(state)
+        used = int(given.sum()) + setting.uses * counts["spent"]
+        most = used + setting.uses * counts["dropped"]
+        if not used <= counts["delivered"] <= most:
+            yield f"{counts['delivered']} records were delivered; uses are {used} to {most}"
+        by_slot = dict(zip(state["records"]["slots"].tolist(), found.tolist(), strict=True))
         queue = [batch["slots"].tolist() for batch in state["prefetched"]["batches"]]
         for number, batch in enumerate(state["prefetched"]["batches"]):
             payload, torn = identities(batch["batch"])
             yield from torn
             if payload.tolist() != [by_slot[slot] for slot in queue[number]]:
                 yield f"batch {number} that was drawn ahead is not what its slots have"
-        given, writers = _given(state), found // SPREAD
-        if not set(writers.tolist()) <= self._sizes.keys():
-            yield "a record is there that nobody has written"
-            return
-        least = most = 0
-        for place, size in self._sizes.items():
-            mine = writers == place
-            surely, perhaps = snapshot.before[place] * size, (snapshot.after[place] + 1) * size
-            numbers = found[mine] % SPREAD
-            if (numbers >= perhaps).any():
-                yield f"record {numbers.max()} of writer {place} is there before it was written"
-                continue
-            whole = max(surely, size * (int(numbers.max(initial=-1)) // size + 1))
-            least, most = least + whole, most + perhaps
-            yield from self._accounts(place, numbers, given[mine], whole)
-        admitted = state["counters"]["admitted"]
-        if not least <= admitted <= most:
-            yield f"{admitted} records were admitted; writers wrote {least} to {most}"
+        for place in self._sizes:
+            mine = found // SPREAD == place
+            whole = self._written(snapshot, place, found)
+            yield from self._accounts(place, found[mine] % SPREAD, given[mine], whole)
         if setting.in_order:
             yield from self._prefixes(found)
             ahead = [by_slot[slot] for slots in queue for slot in slots]

@@ -16,10 +16,9 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Final
 
-from forebay import BlockingReplayBuffer
 from forebay._checkpoint import read_checkpoint
 
-from forebay_models.snapshots.setting import Reader, Setting
+from forebay_models.snapshots.setting import Buffer, Reader, Setting
 from forebay_models.snapshots.work import STOP, Board, Log, read, told, work, write
 
 PATIENCE: Final = 60.0
@@ -32,6 +31,7 @@ DUMP: Final = 25
 """One snapshot of so many is dumped."""
 
 _EMPTY: Final = 10
+_ALL_NEW: Final = 5
 _PRELOAD: Final = ["forebay_models.snapshots.work"]
 
 
@@ -149,7 +149,7 @@ class Round:
 
     def _take_all(self) -> None:
         for number in range(self._count):
-            self._await_news()
+            self._await_news(self._setting.overwrites and number % _ALL_NEW == _ALL_NEW - 1)
             if self._board[STOP]:
                 return
             if self._setting.empties and number % _EMPTY == _EMPTY - 1:
@@ -165,12 +165,19 @@ class Round:
             after = tuple(self._board)
             self._evidence.snapshots.append(Snapshot(state, path, before, after))
 
-    def _await_news(self) -> None:
-        """Wait, but not for long, until somebody has done something since the last snapshot."""
+    def _await_news(self, all_new: bool) -> None:
+        """Wait, but not for long, until somebody has done something since the last snapshot.
+
+        If `all_new`, so much that a buffer which overwrites can have nothing of before.
+        """
         snapshots = self._evidence.snapshots
-        give_up = time.monotonic() + (BETWEEN if snapshots else PATIENCE)
+        give_up = time.monotonic() + (BETWEEN if snapshots and not all_new else PATIENCE)
         last = snapshots[-1].after if snapshots else tuple(self._board)
-        while tuple(self._board) == last and time.monotonic() < give_up:
+        enough = self._setting.capacity if all_new else 0
+        while time.monotonic() < give_up:
+            now = tuple(self._board)
+            if now != last and self._setting.surely_written(last, now) >= enough:
+                return
             if self._board[STOP]:
                 return
             time.sleep(0.0001)
@@ -214,5 +221,5 @@ class Round:
         closing.join(PATIENCE)
 
 
-def _said(buffer: BlockingReplayBuffer) -> str:
+def _said(buffer: Buffer) -> str:
     return buffer.describe()

@@ -13,24 +13,34 @@ from forebay_models.campaign.quiet import quiet_library
 from forebay_models.counterexample import Counterexample
 from forebay_models.mutants.resumes import planted_in_resumes
 from forebay_models.outcome import Outcome, Verdict
-from forebay_models.snapshots.judge import Judge, left_in
-from forebay_models.snapshots.records import identities
+from forebay_models.snapshots.restored import wrong_when_restored
+from forebay_models.snapshots.ring_judge import RingJudge, judge_of
 from forebay_models.snapshots.round import Failed, Round, Snapshot
 from forebay_models.snapshots.setting import Setting, setting_of
 from forebay_models.targets import Target
 
-ROUND: Final = 100
-"""Snapshots of a round."""
+ROUND: Final = 50
+"""Snapshots of a round; every second round is of a buffer that overwrites."""
+
+DEMANDING: Final = 300
+"""From so many snapshots on, all that is judged must have been there."""
 
 RESTORED: Final = 10
 """One snapshot of so many is restored and taken out; some of those were dumped."""
+
+OVERWRITING: Final = "of buffers that overwrite"
+EVICTED: Final = "with records overwritten"
+AHEAD: Final = "with batches drawn ahead there"
+MIDWAY: Final = "in the middle of an epoch"
+RENEWED: Final = "with only new records"
+FACTS: Final = (OVERWRITING, EVICTED, AHEAD, MIDWAY, RENEWED)
 
 _SWITCHING: Final = 1e-4
 
 
 @dataclass
 class Search:
-    """What was looked at, and what was found."""
+    """What was looked at, and what was found; `facts` counts snapshots of which one holds."""
 
     snapshots: int = 0
     rounds: int = 0
@@ -39,7 +49,20 @@ class Search:
     restored: int = 0
     calls: int = 0
     failure: Counterexample | None = None
-    settings: Counter[str] = field(default_factory=Counter)
+    facts: Counter[str] = field(default_factory=Counter)
+
+    def count(self, setting: Setting, snapshot: Snapshot) -> None:
+        """Count a snapshot."""
+        state = snapshot.state
+        live, ahead = len(state["records"]["slots"]), len(state["prefetched"]["batches"])
+        self.snapshots += 1
+        self.records += live
+        self.ahead += ahead
+        if setting.overwrites:
+            self.facts[OVERWRITING] += 1
+            self.facts[EVICTED] += state["counters"]["evicted"] > 0
+            self.facts[AHEAD] += ahead > 0
+            self.facts[MIDWAY] += 0 < len(state["sampler"]["dense"]) < live
 
 
 def run_rounds(
@@ -79,11 +102,13 @@ def run_rounds(
         name=name,
         verdict=verdict,
         bounds=(
-            "C=16..48 N=1..3 D=0..4 B=1..4, both orders; 1 or 2 writers and 1 to 3 readers, "
+            "C=16..48 N=1..3 D=0..4 B=1..4, both orders; as many rounds that overwrite, by every"
+            " sampler; 1 or 2 writers and 1 to 3 readers, "
             f"{'processes' if target is Target.SHARED else 'threads'}; seed {seed}"
         ),
         figures={
             "snapshots": search.snapshots,
+            **{fact: search.facts[fact] for fact in FACTS},
             "rounds": search.rounds,
             "records": search.records,
             "batches drawn ahead": search.ahead,
@@ -106,46 +131,21 @@ def _round(setting: Setting, count: int, seed: int, search: Search) -> list[str]
             return [str(failed)]
         if evidence.wrong:
             return [f"a reader was given what is not whole: {evidence.wrong[0]}"]
-        judge = Judge(setting, evidence)
+        judge = judge_of(setting, evidence)
+        if evidence.wrong:
+            return evidence.wrong[:1]
         for number, snapshot in enumerate(evidence.snapshots, 1):
             wrong = judge.wrong(snapshot)
-            search.snapshots += 1
-            search.records += len(snapshot.state["records"]["slots"])
-            search.ahead += len(snapshot.state["prefetched"]["batches"])
+            search.count(setting, snapshot)
             if not wrong and number % RESTORED == 0:
                 search.restored += 1
-                wrong = _restored(setting, snapshot)
+                wrong = wrong_when_restored(setting, snapshot)
             if wrong:
                 return [f"snapshot {number} of round {search.rounds}:", *wrong]
+        if isinstance(judge, RingJudge):
+            search.facts[RENEWED] += judge.renewed
         search.calls += sum(evidence.snapshots[-1].after[1:]) if evidence.snapshots else 0
     return []
-
-
-def _restored(setting: Setting, snapshot: Snapshot) -> list[str]:
-    """Restore a snapshot into a new buffer, take everything out, and compare."""
-    buffer = setting.make(seed=1)
-    if snapshot.path:
-        buffer.loads(snapshot.path, timeout=0)
-    else:
-        buffer.load_state_dict(snapshot.state, timeout=0)
-    given: Counter[int] = Counter()
-    for batch in buffer.available():
-        found, torn = identities(batch)
-        if torn:
-            return torn
-        given.update(found.tolist())
-    records, left = left_in(snapshot.state, setting.uses)
-    due = {
-        record: times
-        for record, times in zip(records.tolist(), left.tolist(), strict=True)
-        if times
-    }
-    return [
-        f"after a restore record {record} is given {given[record]} times instead of"
-        f" {due.get(record, 0)}"
-        for record in sorted(due.keys() | given.keys())
-        if given[record] != due.get(record, 0)
-    ][:3]
 
 
 @contextmanager
@@ -166,4 +166,7 @@ def _verdict(search: Search, count: int) -> tuple[Verdict, str]:
     if search.snapshots < count:
         only = f"only {search.snapshots} of {count} snapshots; give it more time"
         return Verdict.INCONCLUSIVE, only
+    absent = [fact for fact in FACTS if not search.facts[fact]]
+    if count >= DEMANDING and absent:
+        return Verdict.INCONCLUSIVE, f"no snapshot {', nor one '.join(absent)}; take more of them"
     return Verdict.HOLDS, ""

@@ -1,14 +1,24 @@
 """What a round of snapshots is taken of: how the buffer is made, who writes and who reads."""
 
 import random
+from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
-from forebay import BlockingReplayBuffer, ListStorage, SharedStorage, TensorStorage
+from forebay import (
+    BlockingReplayBuffer,
+    ListStorage,
+    RandomSampler,
+    ReplayBuffer,
+    SamplerWithoutReplacement,
+    SharedStorage,
+    TensorStorage,
+)
 
 from forebay_models.snapshots.records import records
 from forebay_models.targets import StorageKind, Target
 
 Manner = Literal["sample", "lease"]
+Buffer = BlockingReplayBuffer | ReplayBuffer
 
 
 class Reader(NamedTuple):
@@ -28,9 +38,10 @@ class Setting(NamedTuple):
         readers: those who read; on a shared buffer the inner ones are threads of the process that
             takes the snapshots, and all others processes.
         empties: whether the buffer is emptied now and then.
+        drop_last: of a buffer that samples in epochs.
     """
 
-    order: Literal["fifo", "random"]
+    order: Literal["fifo", "random", "replacement", "epochs"]
     uses: int
     prefetch: int
     capacity: int
@@ -39,6 +50,20 @@ class Setting(NamedTuple):
     writers: tuple[int, ...]
     readers: tuple[Reader, ...]
     empties: bool
+    drop_last: bool = False
+
+    @property
+    def overwrites(self) -> bool:
+        """Whether the buffer overwrites its oldest records."""
+        return self.order not in ("fifo", "random")
+
+    @property
+    def most_pinned(self) -> int:
+        """How many records can be gathered at one moment: by every reader, and by every process
+        for its queue."""
+        processes = 1 + sum(not reader.inside for reader in self.readers)
+        ahead = self.prefetch * self.batch_size * (processes if self.storage == "shared" else 1)
+        return ahead + sum(reader.size for reader in self.readers)
 
     @property
     def in_order(self) -> bool:
@@ -47,25 +72,45 @@ class Setting(NamedTuple):
         alone = not others and first.manner == "sample"
         return self.order == "fifo" and self.uses == 1 and alone and not self.empties
 
+    def surely_written(self, earlier: Sequence[int], later: Sequence[int]) -> int:
+        """Return how many records were certainly admitted between two looks at the board.
+
+        A call that was done by the second look may have been admitted before the first.
+        """
+        places = range(1, len(self.writers) + 1)
+        calls = [max(0, later[place] - earlier[place] - 1) for place in places]
+        return sum(n * size for n, size in zip(calls, self.writers, strict=True))
+
     def line(self) -> str:
         """Return the setting on one line."""
         readers = ", ".join(
             f"{reader.manner} {reader.size}{'' if reader.inside else ' elsewhere'}"
             for reader in self.readers
         )
+        uses = "" if self.overwrites else f" N={self.uses}"
+        order = f"{self.order}{', drop last' if self.drop_last else ''}"
         return (
-            f"C={self.capacity} N={self.uses} {self.order} B={self.batch_size} D={self.prefetch}, "
+            f"C={self.capacity}{uses} {order} B={self.batch_size} D={self.prefetch}, "
             f"{self.storage} storage; writers of {' '.join(map(str, self.writers))}; readers: "
             f"{readers}{'; emptied now and then' if self.empties else ''}"
         )
 
-    def make(self, seed: int = 0) -> BlockingReplayBuffer:
+    def make(self, seed: int = 0) -> Buffer:
         """Return a new buffer."""
         storage: TensorStorage | ListStorage | SharedStorage
         if self.storage == "shared":
             storage = SharedStorage(self.capacity, example=records(0, 0, 1)[0])
         else:
             storage = (TensorStorage if self.storage == "tensor" else ListStorage)(self.capacity)
+        if self.order == "replacement" or self.order == "epochs":
+            uniform = self.order == "replacement"
+            return ReplayBuffer(
+                storage,
+                RandomSampler() if uniform else SamplerWithoutReplacement(drop_last=self.drop_last),
+                batch_size=self.batch_size,
+                prefetch=self.prefetch,
+                seed=seed,
+            )
         return BlockingReplayBuffer(
             storage,
             batch_size=self.batch_size,
@@ -82,8 +127,24 @@ _STORAGES: Final[dict[Target, tuple[StorageKind, ...]]] = {
 }
 
 
+_RINGS: Final[tuple[tuple[Literal["replacement", "epochs"], bool], ...]] = (
+    ("replacement", False),
+    ("epochs", False),
+    ("epochs", True),
+)
+"""Order and `drop_last` of buffers that overwrite, in turn."""
+
+
 def setting_of(target: Target, seed: int, number: int) -> Setting:
-    """Return the setting of a round of a campaign."""
+    """Return the setting of a round of a campaign; in every second one the buffer overwrites."""
+    if number % 2:
+        order, drop_last = _RINGS[number // 2 % len(_RINGS)]
+        ring = _setting(target, seed, number)
+        return ring._replace(order=order, uses=1, drop_last=drop_last)
+    return _setting(target, seed, number)
+
+
+def _setting(target: Target, seed: int, number: int) -> Setting:
     choice = random.Random(f"snapshots {target.value} {seed} {number}")
     shared = target is Target.SHARED
     batch_size = choice.randint(1, 4)

@@ -11,12 +11,11 @@ from multiprocessing.connection import Connection
 from typing import Final
 
 import numpy as np
-from forebay import BlockingReplayBuffer
 from forebay._stores import Ints
 
 from forebay_models.campaign.quiet import quiet_library
 from forebay_models.snapshots.records import identities, records
-from forebay_models.snapshots.setting import Reader
+from forebay_models.snapshots.setting import Buffer, Reader
 
 STOP: Final = 0
 """The place on the board that says whether to stop; those behind are of one worker each."""
@@ -31,7 +30,7 @@ Board = MutableSequence[int]
 Log = list[Ints]
 
 
-def write(buffer: BlockingReplayBuffer, board: Board, place: int, size: int) -> None:
+def write(buffer: Buffer, board: Board, place: int, size: int) -> None:
     """Write batches of so many records, numbered without a gap."""
     while not board[STOP]:
         batch = records(place, board[place] * size, size)
@@ -40,9 +39,7 @@ def write(buffer: BlockingReplayBuffer, board: Board, place: int, size: int) -> 
             board[place] += 1
 
 
-def read(
-    buffer: BlockingReplayBuffer, board: Board, place: int, reader: Reader
-) -> tuple[Log, list[str]]:
+def read(buffer: Buffer, board: Board, place: int, reader: Reader) -> tuple[Log, list[str]]:
     """Read batches; return what each of them had, and what was wrong with them."""
     log: Log = []
     wrong: list[str] = []
@@ -67,7 +64,7 @@ def read(
 
 def work(
     there: Connection,
-    buffer: BlockingReplayBuffer,
+    buffer: Buffer,
     board: Board,
     place: int,
     job: int | Reader,

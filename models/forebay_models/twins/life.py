@@ -3,6 +3,9 @@
 The original and its twins are lives of the same steps. A life keeps all that can be seen of each
 step, and an account of every record, so that the judge needs nothing of the buffer itself. It can
 be sent to another process and so can what it has come to.
+
+A snapshot counts what somebody holds as returned. In a buffer that overwrites that can be done as
+well: all leases are released behind each save, and both go on exactly alike even so.
 """
 
 import pickle
@@ -10,42 +13,38 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from forebay import BlockingReplayBuffer, Lease, ListStorage, SharedStorage, TensorStorage
-from forebay._batches import HoldState
+from forebay import BlockingReplayBuffer, Lease, ReplayBuffer
+from forebay._calls import NUMBER
 
 from forebay_models.campaign.quiet import quiet_library
 from forebay_models.mutants.resumes import planted_in_resumes
 from forebay_models.targets import StorageKind
+from forebay_models.twins.account import Account, Drained
+from forebay_models.twins.buffers import Buffer, made, use
+from forebay_models.twins.inside import (
+    ahead_of,
+    epoch_of,
+    has_failed,
+    left_after_returns,
+    ring_of,
+)
 from forebay_models.twins.program import Recipe, Step, Way, appended
-from forebay_models.twins.schemas import TRANSFORMS, example, numbers_of, records
+from forebay_models.twins.schemas import TRANSFORMS, numbers_of, records
 from forebay_models.twins.seen import seen
 
 PATIENCE: Final = 30.0
 """Seconds for something of a buffer to settle."""
 
-ELSEWHERE: Final = 10_000_000
-"""The first number of the records that a buffer has which is used before it becomes a twin."""
-
 OF_A_STEP: Final = 10
 """Numbers of records that each step has for itself."""
 
 
-class Account(NamedTuple):
-    """What has become of the records, by their numbers.
-
-    Attributes:
-        written: all of them.
-        given: how often each was given to a reader for good.
-        gone: those that were dropped.
-    """
-
-    written: frozenset[int]
-    given: dict[int, int]
-    gone: frozenset[int]
+MOST_DRAWN: Final = 600
+"""How often an overwriting buffer is sampled at most until it has given all that it has."""
 
 
 class Saved(NamedTuple):
@@ -70,15 +69,21 @@ class Mark(NamedTuple):
         exact: whether a buffer that is restored from here is to go on exactly like this one.
         ahead: how many batches were drawn ahead.
         appended: the transforms that were appended.
+        leases: how many were open.
+        evicted: how many records had been overwritten.
+        midway: whether some records of the epoch were left and some were not.
     """
 
     account: Account
-    exact: bool
-    ahead: int
-    appended: tuple[str, ...]
+    exact: bool = True
+    ahead: int = 0
+    appended: tuple[str, ...] = ()
+    leases: int = 0
+    evicted: int = 0
+    midway: bool = False
 
 
-START: Final = Mark(Account(frozenset(), {}, frozenset()), True, 0, ())
+START: Final = Mark(Account(*(frozenset(), {}, frozenset()), ahead=frozenset(), left=frozenset()))
 """Where an original is before its first step."""
 
 
@@ -120,21 +125,23 @@ class Lived:
         marks: the ends of its segments.
         state: what could be seen of its state in the end.
         saved: what it was asked to save.
-        drained: how often each record was taken out of one that was to be drained.
+        drained: what one gave that was to be drained.
+        epochs: how many began during its steps.
     """
 
     steps: dict[int, Seen]
     marks: list[Mark]
     state: object
     saved: Saved | None
-    drained: dict[int, int]
+    drained: Drained | None
+    epochs: int
 
 
 def live(life: Life) -> Lived:
     """Live through a life."""
     with quiet_library(), planted_in_resumes(life.fault), _being(life) as being:
         if life.drains:
-            return Lived({}, [], None, None, being.drain())
+            return Lived({}, [], None, None, being.drain(), 0)
         steps, marks = {}, []
         saved = None
         for place, (first, segment) in enumerate(life.segments):
@@ -143,7 +150,9 @@ def live(life: Life) -> Lived:
             marks.append(being.mark())
             if life.save is not None and life.save[1] == place:
                 saved = being.save(life.save[0], life.directory)
-        return Lived(steps, marks, being.state(), saved, {})
+            if place < len(life.segments) - 1:
+                being.go_on()
+        return Lived(steps, marks, being.state(), saved, None, being.epochs)
 
 
 @contextmanager
@@ -156,29 +165,41 @@ def _being(life: Life) -> Iterator["Being"]:
 
 
 class Being:
-    """A buffer and its only user."""
+    """A buffer and its only user.
+
+    Attributes:
+        epochs: how many have begun during its steps.
+    """
 
     def __init__(self, life: Life) -> None:
+        self.epochs = 0
         self._life = life
         self._leases: list[tuple[Lease[Any], list[int]]] = []
         self._void: list[Lease[Any]] = []
         self._appended = list(life.mark.appended)
         account = life.mark.account
         self._written, self._gone = set(account.written), set(account.gone)
+        self._there = sorted(account.there)
         self._given = Counter(account.given)
-        saved = life.saved
+        self._buffer = self._begun(life)
+        self._epoch = epoch_of(self._buffer)
+
+    def _begun(self, life: Life) -> Buffer:
+        """Return the buffer that a life begins with."""
+        saved, recipe = life.saved, life.recipe
         content = pickle.loads(saved.content) if saved and saved.way == "pickle" else None
-        if isinstance(content, BlockingReplayBuffer):
-            self._buffer = content
-            return
-        self._buffer = self._make()
+        if isinstance(content, BlockingReplayBuffer | ReplayBuffer):
+            return content
+        seed = recipe.seed if saved is None else recipe.seed + 1
+        buffer = made(recipe, life.storage, seed, life.mark.appended)
         if life.used:
-            self._use()
+            self._void = use(buffer, recipe)
         if saved is not None and saved.way == "dumps":
-            self._buffer.loads(saved.content, timeout=PATIENCE)
+            buffer.loads(saved.content, timeout=PATIENCE)
         elif saved is not None:
             state = saved.content if content is None else content
-            self._buffer.load_state_dict(state, timeout=PATIENCE)
+            buffer.load_state_dict(state, timeout=PATIENCE)
+        return buffer
 
     def take(self, number: int, step: Step) -> Seen:
         """Take a step; what is drawn ahead settles before and after."""
@@ -188,14 +209,38 @@ class Being:
         except (TimeoutError, RuntimeError, ValueError, ArithmeticError) as error:
             outcome = (type(error).__name__, None)
         self._settle()
+        epoch = epoch_of(self._buffer)
+        self.epochs += epoch != self._epoch
+        self._epoch = epoch
         return Seen(outcome, dict(self._buffer.stats()))
 
     def mark(self) -> Mark:
         """Return where this life is."""
         self._settle()
-        account = Account(frozenset(self._written), dict(self._given), frozenset(self._gone))
-        exact = not self._leases and not self._failed()
-        return Mark(account, exact, self._buffer.stats().prefetched, tuple(self._appended))
+        stats, recipe, ring = self._buffer.stats(), self._life.recipe, ring_of(self._buffer)
+        ahead = ahead_of(self._buffer)
+        return Mark(
+            Account(
+                frozenset(self._written),
+                dict(self._given),
+                frozenset(self._gone),
+                frozenset(number for batch in ahead.values() for number in batch),
+                frozenset() if ring is None else left_after_returns(ring, ahead),
+            ),
+            exact=not has_failed(self._buffer) and (recipe.overwrites or not self._leases),
+            ahead=stats.prefetched,
+            appended=tuple(self._appended),
+            leases=len(self._leases),
+            evicted=stats.evicted,
+            midway=ring is not None and 0 < len(ring.left()) < len(self._buffer),
+        )
+
+    def go_on(self) -> None:
+        """Go on behind a save: in a buffer that overwrites, release all leases in draw order."""
+        if self._life.recipe.overwrites:
+            for lease, _ in sorted(self._leases, key=lambda held: held[0]._call.places[NUMBER]):
+                lease.release()
+            self._leases.clear()
 
     def save(self, way: Way, directory: str) -> Saved:
         """Save the buffer."""
@@ -217,24 +262,39 @@ class Being:
             state["records"]["data"] = None
         return seen(state)
 
-    def drain(self) -> dict[int, int]:
-        """Take everything out, in batches and where these raise one by one; count the records."""
+    def drain(self) -> Drained:
+        """Take everything out and count the records.
+
+        From a buffer that overwrites everything can be taken ever again: so there until each record
+        was given once, and behind what was drawn ahead.
+        """
         recipe, found = self._life.recipe, Counter[int]()
-        left = 3 * recipe.capacity * recipe.uses + 2 * recipe.prefetch
-        while left:
-            left -= 1
-            took: list[int] = []
-            for size in (recipe.batch_size, 1):
-                try:
-                    batch = self._buffer.sample(size, at_least=1, timeout=0)
-                except (TimeoutError, ArithmeticError):
-                    self._settle()
-                    continue
-                took += numbers_of(batch)
+        ring = ring_of(self._buffer)
+        if ring is not None:
+            left, due = frozenset(ring.left()), self._life.mark.account.there
+            for drawn in range(MOST_DRAWN):
+                if drawn > recipe.prefetch and found.keys() >= due:
+                    break
+                found.update(self._some())
+            return Drained(dict(found), left)
+        for _ in range(3 * recipe.capacity * recipe.uses + 2 * recipe.prefetch):
+            took = self._some()
             if not took and not self._buffer.stats().prefetched:
-                return dict(found)
+                return Drained(dict(found), frozenset())
             found.update(took)
         raise RuntimeError(f"the buffer is not empty after it gave {sum(found.values())} records")
+
+    def _some(self) -> list[int]:
+        """Sample a batch, then one record, which no transform refuses; return what was given."""
+        took: list[int] = []
+        for size in (self._life.recipe.batch_size, 1):
+            try:
+                batch = self._buffer.sample(size, at_least=1, timeout=0)
+            except (TimeoutError, ArithmeticError):
+                self._settle()
+                continue
+            took += numbers_of(batch)
+        return took
 
     def end(self) -> None:
         """Give back what is held, and let the buffer's threads end."""
@@ -243,35 +303,6 @@ class Being:
                 lease.release()
         self._buffer.shutdown(immediate=True)
 
-    def _make(self) -> BlockingReplayBuffer:
-        recipe, capacity = self._life.recipe, self._life.recipe.capacity
-        storage: TensorStorage | ListStorage | SharedStorage
-        if self._life.storage == "shared":
-            storage = SharedStorage(capacity, example=example(recipe.schema))
-        else:
-            storage = (TensorStorage if self._life.storage == "tensor" else ListStorage)(capacity)
-        buffer = BlockingReplayBuffer(
-            storage,
-            batch_size=recipe.batch_size,
-            consume_after_n_samples=recipe.uses,
-            order=recipe.order,
-            prefetch=recipe.prefetch,
-            transform=TRANSFORMS[recipe.transform]() if recipe.transform else None,
-            seed=recipe.seed if self._life.saved is None else recipe.seed + 1,
-        )
-        for name in self._life.mark.appended:
-            buffer.append_transform(TRANSFORMS[name]())
-        return buffer
-
-    def _use(self) -> None:
-        """Leave records, a use, a lease that a restore makes void, and batches drawn ahead."""
-        recipe = self._life.recipe
-        self._buffer.extend(records(recipe.schema, ELSEWHERE, recipe.capacity), timeout=0)
-        with suppress(TimeoutError, RuntimeError, ArithmeticError):  # whatever that comes to
-            self._buffer.sample(1, timeout=0)
-            self._void.append(self._buffer.lease(1, timeout=0))
-            self._buffer.sample(timeout=0)
-
     def _act(self, number: int, step: Step) -> tuple[str, object]:
         buffer, size = self._buffer, step.size
         match step.kind:
@@ -279,7 +310,7 @@ class Being:
                 batch = records(self._life.recipe.schema, number * OF_A_STEP, size)
                 numbers = numbers_of(batch)
                 index = buffer.extend(batch, timeout=0)
-                self._written.update(numbers)
+                self._write(numbers)
                 return "written", index.tolist()
             case "batch":
                 return self._sample(None, None)
@@ -301,6 +332,7 @@ class Being:
             case "empty":
                 buffer.empty()
                 self._gone |= self._written
+                self._there.clear()
                 return "emptied", None
             case "close":
                 buffer.shutdown()
@@ -312,6 +344,14 @@ class Being:
             case "look":
                 return "looked", [len(buffer), buffer.write_count]
         raise LookupError(f"no step is called {step.kind}")
+
+    def _write(self, numbers: list[int]) -> None:
+        """Keep account of records that were written, and of those that they have overwritten."""
+        self._written.update(numbers)
+        if self._life.recipe.overwrites:
+            there = self._there + numbers
+            self._gone.update(there[: -self._life.recipe.capacity])
+            self._there = there[-self._life.recipe.capacity :]
 
     def _sample(self, size: int | None, least: int | None) -> tuple[str, object]:
         batch, info = self._buffer.sample(size, True, at_least=least, timeout=0)
@@ -334,11 +374,3 @@ class Being:
         prefetcher = self._buffer._prefetcher
         if prefetcher is not None and not prefetcher.wait_settled(time.monotonic() + PATIENCE):
             raise RuntimeError(f"after {PATIENCE:g} s a batch still gathers")
-
-    def _failed(self) -> bool:
-        """Tell whether a batch has failed that was drawn ahead."""
-        prefetcher, batches = self._buffer._prefetcher, self._buffer._core.ledger.batches
-        if prefetcher is None:
-            return False
-        rows = [row for row, _ in prefetcher.settled_queue()]
-        return any(batches.state(row) is HoldState.FAILED for row in rows)

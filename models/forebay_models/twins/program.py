@@ -20,9 +20,9 @@ LONGEST: Final = 20
 
 
 class Recipe(NamedTuple):
-    """How the buffers of a run are made."""
+    """How the buffers of a run are made; the orders are named as in the models."""
 
-    order: Literal["fifo", "random"]
+    order: Literal["fifo", "random", "replacement", "epochs"]
     uses: int
     prefetch: int
     batch_size: int
@@ -31,11 +31,23 @@ class Recipe(NamedTuple):
     schema: str
     transform: str
     seed: int
+    drop_last: bool = False
+
+    @property
+    def overwrites(self) -> bool:
+        """Whether they overwrite their oldest records, instead of using records up."""
+        return self.order not in CONSUMING
+
+    @property
+    def sampler(self) -> str:
+        """How records are sampled, in words; one of `SAMPLERS`."""
+        return DROP_LAST if self.drop_last else self.order
 
     def line(self) -> str:
         """Return the recipe on one line."""
+        uses = "" if self.overwrites else f" N={self.uses}"
         return (
-            f"C={self.capacity} N={self.uses} {self.order} B={self.batch_size} D={self.prefetch}, "
+            f"C={self.capacity}{uses} {self.sampler} B={self.batch_size} D={self.prefetch}, "
             f"{self.storage} storage of {self.schema} records, "
             f"transform {self.transform or 'none'}, seed {self.seed}"
         )
@@ -80,6 +92,13 @@ class Program(NamedTuple):
     saves: tuple[Save, ...]
 
 
+CONSUMING: Final = ("fifo", "random")
+"""The orders of a buffer that uses its records up; the others overwrite."""
+
+DROP_LAST: Final = "epochs, drop last"
+SAMPLERS: Final = (*CONSUMING, "replacement", "epochs", DROP_LAST)
+"""All ways in which records are sampled."""
+
 SIZED: Final = ("extend", "sample", "at_least", "lease", "can_extend", "can_sample", "append")
 _KINDS: Final = (
     *("extend", "batch", "extend", "batch", "extend", "batch", "extend", "batch", "extend"),
@@ -91,6 +110,12 @@ _BEGINNINGS: Final = (
     (Step("extend", 3), Step("extend", 4), Step("batch", 1)),
     (Step("extend", 2), Step("extend", 3), Step("extend", 4), Step("extend", 5), Step("batch", 1)),
 )
+_FULL: Final = (
+    (*(Step("extend", size) for size in (3, 4, 5, 2)), Step("batch", 1)),
+    (Step("extend", 5), Step("extend", 5), Step("batch", 1), Step("lease", 2), Step("batch", 1)),
+)
+"""Beginnings that fill most of a buffer, and overwrite in a small one."""
+
 _RICHEST: Final = "odd"
 _STORAGES: Final[dict[Target, tuple[StorageKind, ...]]] = {
     Target.LOCAL: ("tensor", "tensor", "list"),
@@ -98,11 +123,11 @@ _STORAGES: Final[dict[Target, tuple[StorageKind, ...]]] = {
 }
 
 
-def _recipe(target: Target) -> st.SearchStrategy[Recipe]:
+def _recipe(target: Target, sampler: str) -> st.SearchStrategy[Recipe]:
     return st.builds(
         Recipe,
-        order=st.sampled_from(("fifo", "random")),
-        uses=st.integers(1, 3),
+        order=st.just("epochs" if sampler == DROP_LAST else sampler),
+        uses=st.integers(1, 3) if sampler in CONSUMING else st.just(1),
         prefetch=st.integers(0, 4),
         batch_size=st.integers(1, 3),
         capacity=st.integers(3, CAPACITY),
@@ -110,6 +135,7 @@ def _recipe(target: Target) -> st.SearchStrategy[Recipe]:
         schema=st.sampled_from((*SCHEMAS, _RICHEST)),
         transform=st.sampled_from(("", "", "weighted", "picky", "counting")),
         seed=st.integers(0, 3),
+        drop_last=st.just(sampler == DROP_LAST),
     ).map(_possible)
 
 
@@ -142,16 +168,17 @@ def _steps(kinds: tuple[str, ...]) -> st.SearchStrategy[tuple[Step, ...]]:
     return st.one_of(short, st.lists(step, min_size=LONGEST // 2, max_size=LONGEST)).map(tuple)
 
 
-def programs(target: Target, places: tuple[Place, ...]) -> st.SearchStrategy[Program]:
-    """Return the programs of a target; its twins live in these places.
+def programs(target: Target, places: tuple[Place, ...], sampler: str) -> st.SearchStrategy[Program]:
+    """Return the programs of a target and one of `SAMPLERS`; the twins live in these places.
 
     Only the last segment may close the buffer: how far it is closed is no part of what is saved.
     """
     middle, last = _steps(_KINDS), _steps((*_KINDS, "close"))
-    first = st.builds(lambda *parts: sum(parts, ()), st.sampled_from(_BEGINNINGS), middle)
-    save = _save(places)
-    one = st.tuples(_recipe(target), st.tuples(first, last), st.tuples(save))
-    two = st.tuples(_recipe(target), st.tuples(first, middle, last), st.tuples(save, save))
+    beginning = st.sampled_from(_BEGINNINGS if sampler in CONSUMING else (*_BEGINNINGS, *_FULL))
+    first = st.builds(lambda *parts: sum(parts, ()), beginning, middle)
+    save, recipe = _save(places), _recipe(target, sampler)
+    one = st.tuples(recipe, st.tuples(first, last), st.tuples(save))
+    two = st.tuples(recipe, st.tuples(first, middle, last), st.tuples(save, save))
     return st.one_of(one, two).map(lambda parts: _fitting(Program(*parts)))
 
 

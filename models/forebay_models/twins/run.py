@@ -1,17 +1,20 @@
 """Runs programs until there are enough, the time is up, or twins part; then the failure shrinks.
 
 Equal seeds give equal programs in equal order. The number of a round goes into its seed, so that
-hypothesis begins anew now and then and does not look at the same corner all the time.
+hypothesis begins anew now and then and does not look at the same corner all the time. It is told
+how many programs are wanted, since a tenth of them are small ones.
 """
 
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Final
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 from hypothesis.errors import FlakyFailure
+from hypothesis.strategies import SearchStrategy
 
 from forebay_models.campaign.session import Enough
 from forebay_models.counterexample import Counterexample
@@ -19,10 +22,13 @@ from forebay_models.outcome import Outcome, Verdict
 from forebay_models.tables import text_table
 from forebay_models.targets import Target
 from forebay_models.twins.judge import Counts, Parted, judge
-from forebay_models.twins.program import CAPACITY, Place, Program, programs
+from forebay_models.twins.program import CAPACITY, CONSUMING, SAMPLERS, Place, Program, programs
 
 SHRINKING: Final = 10.0
 """Seconds for which a failure is shrunk at most."""
+
+DEMANDING: Final = 40
+"""From so many runs on, all kinds of twins must have been there."""
 
 _ROUND: Final = 100
 _SPREAD: Final = 1_000_003
@@ -59,17 +65,17 @@ class Search:
         late = self.seconds is not None and self.elapsed >= self.seconds
         return late or self.failure is not None
 
-    def go(self, target: Target, places: tuple[Place, ...], limit: int, number: int) -> None:
-        """Run programs until `limit` are done; each round has the next number."""
-        self._limit = limit
-        while self.done < limit and not self.over:
-            self._round(target, places, number)
+    def go(self, drawn: SearchStrategy[Program], more: int, number: int) -> None:
+        """Run so many programs more; each round has the next number."""
+        self._limit = self.done + more
+        while self.done < self._limit and not self.over:
+            self._round(drawn, number)
             number += 1
 
-    def _round(self, target: Target, places: tuple[Place, ...], number: int) -> None:
+    def _round(self, drawn: SearchStrategy[Program], number: int) -> None:
         @seed(number)
         @settings(
-            max_examples=_ROUND,
+            max_examples=min(_ROUND, self._limit - self.done),
             database=None,
             deadline=None,
             phases=(Phase.generate, Phase.shrink),
@@ -78,7 +84,7 @@ class Search:
             suppress_health_check=list(HealthCheck),
             verbosity=Verbosity.quiet,
         )
-        @given(program=programs(target, places))
+        @given(program=drawn)
         def attempt(program: Program) -> None:
             self._attempt(program)
 
@@ -128,7 +134,7 @@ def run_programs(
     fault: str = "",
     tell: Callable[[str], None] = lambda text: None,
 ) -> Outcome:
-    """Run programs and return what has come out.
+    """Run programs and return what has come out: half of them of buffers that overwrite.
 
     Args:
         target: whose storages the originals have.
@@ -140,9 +146,12 @@ def run_programs(
     """
     began = time.monotonic()
     search = Search(f"twins {target.value}", runs, seconds, fault, tell)
-    spawned = runs // _ROUND
-    search.go(target, _USUAL, runs - spawned, seed_number * _SPREAD)
-    search.go(target, _SLOW, runs, seed_number * _SPREAD + _SPREAD // 2)
+    first = seed_number * _SPREAD
+    spawned = _shares(runs // _ROUND)
+    for sampler, share in _shares(runs).items():
+        slow = spawned[sampler]
+        search.go(programs(target, _USUAL, sampler), share - slow, first)
+        search.go(programs(target, _SLOW, sampler), slow, first + _SPREAD // 2)
     repeat = f"forebay campaign twins --target {target.value} --seed {seed_number} --runs {runs}"
     if fault:
         repeat += f" --plant {fault}"
@@ -152,13 +161,19 @@ def run_programs(
         name=search.name,
         verdict=verdict,
         bounds=(
-            f"C=3..{CAPACITY} N=1..3 D=0..4 B=1..3, both orders; one user, calls that do not wait;"
-            f" one or two saves; {spawned} runs with spawned twins; seed {seed_number}"
+            f"C=3..{CAPACITY} N=1..3 D=0..4 B=1..3, both orders; as many runs that overwrite, by"
+            " every sampler; one user, calls that do not wait; one or two saves;"
+            f" {runs // _ROUND} runs with spawned twins; seed {seed_number}"
         ),
         figures={
             "runs": search.done,
             "exact twins": counts.exact,
             "with batches drawn ahead": counts.queued,
+            "overwriting": counts.overwriting,
+            "in the middle of an epoch": counts.midway,
+            "with epochs that began": counts.renewed,
+            "with records overwritten": counts.evicted,
+            "with open leases": counts.leased,
             "accounted twins": counts.accounted,
             "in new processes": counts.elsewhere,
             "in another storage": counts.crossed,
@@ -170,13 +185,40 @@ def run_programs(
     )
 
 
+def _shares(runs: int) -> dict[str, int]:
+    """Return how many runs are of each sampler: half of them of those that overwrite."""
+    parts = [3 if sampler in CONSUMING else 2 for sampler in SAMPLERS]
+    ends = [runs * end // sum(parts) for end in accumulate(parts)]
+    pairs = zip(SAMPLERS, [0, *ends], ends, strict=False)
+    return {sampler: end - start for sampler, start, end in pairs}
+
+
 def _verdict(search: Search, repeat: str) -> tuple[Verdict, str]:
     if search.failure is not None:
         flaky = "\nit does not fail every time" if search.flaky else ""
         return Verdict.VIOLATED, f"{search.failure.as_text()}{flaky}\n\nto repeat: {repeat}"
-    rows = [[way, f"{times:,}"] for way, times in sorted(search.counts.ways.items())]
-    table = text_table(["saved by", "twins"], rows)
+    counts = search.counts
+    table = "\n\n".join(
+        text_table([head, "twins"], [[name, f"{times:,}"] for name, times in sorted(found.items())])
+        for head, found in (("saved by", counts.ways), ("exact, sampled by", counts.samplers))
+    )
     if search.done < search.runs:
         only = f"only {search.done} of {search.runs} runs; give it more time"
         return Verdict.INCONCLUSIVE, f"{table}\n\n{only}"
+    if search.runs >= DEMANDING and (absent := _absent(counts)):
+        what = f"no exact twin {', nor one '.join(absent)}; give it more runs or another seed"
+        return Verdict.INCONCLUSIVE, f"{table}\n\n{what}"
     return Verdict.HOLDS, table
+
+
+def _absent(counts: Counts) -> list[str]:
+    """Return which kinds of exact twins there should have been."""
+    facts = {
+        **{f"sampled by {sampler}": counts.samplers[sampler] for sampler in SAMPLERS},
+        "with batches drawn ahead": counts.queued,
+        "saved in the middle of an epoch": counts.midway,
+        "in which an epoch began": counts.renewed,
+        "with records overwritten": counts.evicted,
+        "saved with open leases": counts.leased,
+    }
+    return [fact for fact, times in facts.items() if not times]
