@@ -1,4 +1,4 @@
-"""Measure speed beside peers and print ratios: `python -m benchmarks [P1 P4] [--json]`."""
+"""Measure speed beside peers and print ratios: `python -m benchmarks [P1 P4 ring] [--json]`."""
 
 import argparse
 import dataclasses
@@ -15,6 +15,7 @@ from benchmarks.timing import settle
 TITLES = {
     "P1": "P1: write and draw in one thread, capacity 4096 half full, small records",
     "P4": "P4: from one thread to another, capacity 4096, small records",
+    "ring": "ring: overwrite and draw with replacement in one thread, capacity 4096, small records",
 }
 
 
@@ -22,7 +23,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
-        "cases", nargs="*", metavar="CASE", help="P1 or P4; both when none is named"
+        "cases", nargs="*", metavar="CASE", help=f"of {', '.join(SIZES)}; all when none is named"
     )
     parser.add_argument("--repetitions", type=int, default=7, help="turns of each side (7)")
     parser.add_argument("--json", action="store_true", help="one JSON document instead of tables")

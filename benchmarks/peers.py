@@ -1,4 +1,4 @@
-"""The contenders: our buffer, TorchRL's, and a queue of batches, each behind the same two calls.
+"""The contenders: our buffers, TorchRL's, and a queue of batches, each behind the same two calls.
 
 TorchRL's buffer neither waits nor consumes, so for a bounded hand-over its users count what was
 written and read, and poll. `PolledRing` is that, as light as it can be made: two integers, each
@@ -59,6 +59,21 @@ class Ours:
 
     def get(self) -> object:
         """Draw a batch, waiting for records."""
+        return self.buffer.sample()
+
+
+class OurRing:
+    """Our buffer that overwrites, and draws with replacement."""
+
+    def __init__(self, rows: int) -> None:
+        self.buffer = forebay.ReplayBuffer(forebay.TensorStorage(CAPACITY), batch_size=rows, seed=0)
+
+    def put(self, batch: TensorDict) -> None:
+        """Write a batch over the oldest."""
+        self.buffer.extend(batch)
+
+    def get(self) -> object:
+        """Draw a batch from what is there."""
         return self.buffer.sample()
 
 

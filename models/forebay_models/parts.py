@@ -118,6 +118,7 @@ class Workers:
                 message = end.recv()
             except (EOFError, OSError):
                 del self._busy[end]
+                worker.await_end(time.monotonic() + ENDING)  # else it tells of the kill alone
                 worker.kill()
                 done.append((worker.number, [self._died(worker)]))
                 continue

@@ -30,7 +30,8 @@ def snapshots(
     """Take snapshots while others write and read at full speed, and judge each of them.
 
     As a state of the specification; by its counters; by each of its records, which has to be whole,
-    and there as often as its writer and its readers say. Some are restored and taken out again.
+    and there as often as its writer and its readers say; or, where the buffer overwrites, in every
+    second round, one of the newest. Some are restored and taken out again.
 
     Example: `forebay campaign snapshots --target shared --count 1000 --seed 7`
     """

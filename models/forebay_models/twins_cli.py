@@ -33,8 +33,9 @@ def twins(
 
     The twin is restored from a `state_dict`, from files or from a pickle; here or in a new process;
     into a new buffer or a used one, on threads or shared; and is saved again itself. Both then do
-    the same, and every index, bit, gradient, error and counter is compared. Where somebody had a
-    lease or a batch had failed, each record is accounted for instead.
+    the same, and every index, bit, gradient, error and counter is compared. Where a batch had
+    failed, or somebody had a lease and records are used up, each record is accounted for instead.
+    Half of the buffers overwrite their oldest records.
 
     Example: `forebay campaign twins --target shared --runs 2000 --seed 7`
     """

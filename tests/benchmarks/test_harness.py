@@ -10,7 +10,7 @@ from tensordict import TensorDict
 from benchmarks import timing
 from benchmarks.__main__ import main
 from benchmarks.cases import cycle, hand_over
-from benchmarks.peers import BatchQueue, Ours, Peer, PolledRing, Ring, small
+from benchmarks.peers import CAPACITY, BatchQueue, OurRing, Ours, Peer, PolledRing, Ring, small
 from benchmarks.staleness import ages
 
 
@@ -34,7 +34,7 @@ def test_ratios_are_taken_turn_by_turn_against_ours(monkeypatch: pytest.MonkeyPa
     assert slower.largest == pytest.approx(3.0)
 
 
-@pytest.mark.parametrize("make", [Ours, Ring, PolledRing, BatchQueue])
+@pytest.mark.parametrize("make", [Ours, OurRing, Ring, PolledRing, BatchQueue])
 def test_every_contender_hands_over_whole_batches(make: Callable[[int], Peer]) -> None:
     peer = make(8)
     peer.put(small(8))
@@ -59,19 +59,34 @@ def test_a_cycle_leaves_our_buffer_half_full() -> None:
     assert peer.buffer.stats().delivered == 5 * 32
 
 
+def test_a_cycle_overwrites_in_a_full_ring() -> None:
+    peer = OurRing(32)
+    cycle(peer, 32, CAPACITY)(5)
+    stats = peer.buffer.stats()
+    assert (stats.size, stats.evicted, stats.delivered) == (CAPACITY, 5 * 32, 5 * 32)
+
+
 def test_arrival_order_bounds_the_age_and_random_order_does_not() -> None:
     assert set(ages("fifo", capacity=64, batch=8, steps=40)) == {8}
     assert max(ages("random", capacity=64, batch=8, steps=200)) > 8
 
 
+@pytest.mark.parametrize(
+    ("case", "names"),
+    [
+        ("P1", ["forebay", "forebay (random)", "TorchRL ring"]),
+        ("ring", ["forebay", "TorchRL ring"]),
+    ],
+)
 def test_results_come_as_json(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    case: str,
+    names: list[str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("benchmarks.__main__.SIZES", {"P1": (32,)})
+    monkeypatch.setattr("benchmarks.__main__.SIZES", {case: (32,)})
     monkeypatch.setattr("benchmarks.__main__.settle", lambda: "a machine")
-    assert main(["P1", "--repetitions", "1", "--json"]) == 0
+    assert main([case, "--repetitions", "1", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["machine"] == "a machine"
-    assert [result["name"] for result in document["results"]] == [
-        *("forebay", "forebay (random)", "TorchRL ring")
-    ]
+    assert [result["name"] for result in document["results"]] == names

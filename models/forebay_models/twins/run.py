@@ -2,7 +2,7 @@
 
 Equal seeds give equal programs in equal order. The number of a round goes into its seed, so that
 hypothesis begins anew now and then and does not look at the same corner all the time. It is told
-how many programs are wanted, since a tenth of them are small ones.
+how many programs are wanted, since a tenth of them are small ones. The samplers take turns.
 """
 
 import time
@@ -30,7 +30,8 @@ SHRINKING: Final = 10.0
 DEMANDING: Final = 40
 """From so many runs on, all kinds of twins must have been there."""
 
-_ROUND: Final = 100
+_ROUND: Final = 25
+_SPAWNED: Final = 100
 _SPREAD: Final = 1_000_003
 _USUAL: Final[tuple[Place, ...]] = ("here", "here", "forkserver")
 _SLOW: Final[tuple[Place, ...]] = ("spawn",)
@@ -147,11 +148,14 @@ def run_programs(
     began = time.monotonic()
     search = Search(f"twins {target.value}", runs, seconds, fault, tell)
     first = seed_number * _SPREAD
-    spawned = _shares(runs // _ROUND)
-    for sampler, share in _shares(runs).items():
-        slow = spawned[sampler]
-        search.go(programs(target, _USUAL, sampler), share - slow, first)
-        search.go(programs(target, _SLOW, sampler), slow, first + _SPREAD // 2)
+    slow = _shares(runs // _SPAWNED)
+    usual = {sampler: share - slow[sampler] for sampler, share in _shares(runs).items()}
+    for done in range(0, max(usual.values()), _ROUND):
+        for sampler, share in usual.items():
+            more = max(0, min(_ROUND, share - done))
+            search.go(programs(target, _USUAL, sampler), more, first + done)
+    for sampler, share in slow.items():
+        search.go(programs(target, _SLOW, sampler), share, first + _SPREAD // 2)
     repeat = f"forebay campaign twins --target {target.value} --seed {seed_number} --runs {runs}"
     if fault:
         repeat += f" --plant {fault}"
@@ -163,7 +167,7 @@ def run_programs(
         bounds=(
             f"C=3..{CAPACITY} N=1..3 D=0..4 B=1..3, both orders; as many runs that overwrite, by"
             " every sampler; one user, calls that do not wait; one or two saves;"
-            f" {runs // _ROUND} runs with spawned twins; seed {seed_number}"
+            f" {runs // _SPAWNED} runs with spawned twins; seed {seed_number}"
         ),
         figures={
             "runs": search.done,
