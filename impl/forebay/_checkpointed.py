@@ -66,7 +66,8 @@ class CheckpointBase(BufferBase):
         waiting. The buffer stays as open or closed as it is.
 
         Args:
-            state_dict: from a buffer of the same capacity, order, number of uses and records.
+            state_dict: from a buffer of the same kind, capacity, order, number of uses or
+                `drop_last`, and records.
                 Without an entry `"prefetched"` nothing is drawn ahead afterwards.
             timeout: seconds to wait at most; None or infinity for ever.
 

@@ -37,7 +37,8 @@ class ReplayBuffer(ReadWriteBase):
         transform: applied to every batch that is sampled.
         write_transform: applied to every batch before it is written; None for nothing. Unless
             given, it is the `inv` of `transform` where that has one.
-        seed: seeds the random choices; equal seeds and equal calls give equal batches.
+        seed: seeds the random choices; equal seeds and equal calls one after the other, without
+            `prefetch`, give equal batches.
         stall_warning: seconds after which a waiting call is logged, once, or None for never.
         dim_extend: the dimension of a written batch that counts its records; see the storage.
         limits: how many calls, tokens and held records there may be.

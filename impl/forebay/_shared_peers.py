@@ -1,6 +1,7 @@
 """The participants of a shared buffer, and what becomes of what the dead leave behind.
 
-Whoever waits looks for the dead now and then, by the time since anybody looked last; whoever is
+Whoever waits looks for the dead now and then, by the time since anybody looked last, and so does
+every call where records are overwritten, since it may be that none ever waits there. Whoever is
 about to tell a call that it waits in vain, or that a table is full, looks at once. What a dead
 participant has is given back by the same actions that it would have taken itself: a ticket leaves,
 filling slots are abandoned, held batches are returned. Each is a step of its own, so a finder may
@@ -37,7 +38,7 @@ _LOADER_DIED: Final = failure_bytes(
     FAILURE_BYTES,
 )
 LOOK: Final = 0.5
-"""Seconds between two looks for the dead while somebody waits."""
+"""Seconds between two looks for the dead."""
 
 
 class SharedPeers:

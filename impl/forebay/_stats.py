@@ -19,7 +19,7 @@ class BufferStats(Mapping[str, int | float]):
         capacity: the number of slots.
         sampleable: records that can be sampled now.
         filling: slots that are being filled.
-        pinned: slots that some reader holds.
+        pinned: slots that some reader holds; in a `ReplayBuffer`, while it gathers only.
         free: slots that can be written to; those that can be overwritten do not count.
         waiting_writers: writers that wait now.
         waiting_readers: readers that wait now.

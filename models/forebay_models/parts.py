@@ -221,16 +221,25 @@ def work(asked: "Connection[object, object]") -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SIGNAL_WHEN_PARENT_ENDS, signal.SIGTERM)
     observer = Relay(asked)
-    while True:
-        try:
-            part = asked.recv()
-        except EOFError:
-            return
-        assert isinstance(part, Part)
-        asked.send(Ended(attempted(part, observer)))
+    try:
+        while True:
+            try:
+                part = asked.recv()
+            except EOFError:
+                return
+            assert isinstance(part, Part)
+            asked.send(Ended(attempted(part, observer)))
+    finally:
+        if _told_to_end.is_set():
+            # A process that was being started when the signal came is known to nobody.
+            os.killpg(os.getpid(), signal.SIGKILL)
+
+
+_told_to_end = threading.Event()
 
 
 def _leave(number: int, frame: FrameType | None) -> NoReturn:
+    _told_to_end.set()
     raise SystemExit(TERMINATED)
 
 

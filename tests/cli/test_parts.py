@@ -51,9 +51,11 @@ def raises(*, observer: Observer) -> Outcome:
     raise ZeroDivisionError("planted")
 
 
-def dies(*, observer: Observer) -> Outcome:
+def dies(at_once: bool, *, observer: Observer) -> Outcome:
     observer.begins("dies early")
-    os._exit(7)
+    if at_once:
+        os._exit(7)
+    sys.exit(7)
 
 
 def lingers(fifo: str, deaf: bool, *, observer: Observer) -> Outcome:
@@ -70,6 +72,15 @@ def lingers(fifo: str, deaf: bool, *, observer: Observer) -> Outcome:
             process.kill()
             process.wait()
     return held("lingers")
+
+
+def loses(fifo: str, *, observer: Observer) -> Outcome:
+    """Starts a process that keeps a pipe open and never takes it down, as if cut short in that."""
+    with open(fifo, "wb", buffering=0) as end:
+        subprocess.Popen(["sleep", "1000"], stdout=end)
+        end.write(b"x")
+        signal.pause()
+    return held("loses")
 
 
 def heard(end: int) -> bytes:
@@ -151,13 +162,18 @@ def test_an_error_in_a_part_is_told_and_the_others_go_on(alone: bool) -> None:
     assert fine.verdict is Verdict.HOLDS
 
 
+@pytest.mark.parametrize("at_once", [True, False])
 def test_a_process_that_dies_is_told_and_another_does_the_rest(
-    monkeypatch: pytest.MonkeyPatch,
+    at_once: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parts, "cores", lambda: 1)
     observer = Recorder()
     dead, fine = run_parts(
-        [Part(name="dead", run=dies), Part(name="fine", run=partial(holds, "fine"))], observer
+        [
+            Part(name="dead", run=partial(dies, at_once)),
+            Part(name="fine", run=partial(holds, "fine")),
+        ],
+        observer,
     )
     assert (dead.name, dead.verdict) == ("dead", Verdict.COULD_NOT_RUN)
     assert "exit code 7" in dead.detail
@@ -194,19 +210,24 @@ import sys
 from functools import partial
 from forebay_models.parts import Part, run_parts
 from forebay_models.progress import Quiet
-from tests.cli.test_parts import lingers
+from tests.cli import test_parts
 if __name__ == "__main__":
-    run_parts([Part(name="lingers", run=partial(lingers, sys.argv[1], False))], Quiet())
+    run = partial(getattr(test_parts, sys.argv[1]), sys.argv[2], *map(bool, sys.argv[3:]))
+    run_parts([Part(name="part", run=run)], Quiet())
 """
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of the end of a parent")
-def test_workers_end_with_the_process_that_started_them(fifo: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", [["lingers", ""], ["loses"]], ids=lambda part: part[0])
+def test_workers_end_with_the_process_that_started_them(
+    part: list[str], fifo: str, tmp_path: Path
+) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
     root = str(Path(__file__).parents[2])
     end = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
     process = subprocess.Popen(
-        [sys.executable, str(tmp_path / "program.py"), fifo], env={**os.environ, "PYTHONPATH": root}
+        [sys.executable, str(tmp_path / "program.py"), part[0], fifo, *part[1:]],
+        env={**os.environ, "PYTHONPATH": root},
     )
     try:
         assert heard(end) == b"x"

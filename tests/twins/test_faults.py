@@ -89,6 +89,7 @@ def test_the_campaign_finds_a_fault_and_shrinks_it() -> None:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of leases left
 @pytest.mark.parametrize("name", RESUME_MUTANTS)
-def test_the_campaign_finds_every_fault(name: str) -> None:
+def test_the_campaign_finds_every_fault(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("forebay_models.twins.run.SHRINKING", 0.0)
     outcome = run_programs(Target.LOCAL, runs=500, seconds=None, seed_number=0, fault=name)
     assert outcome.verdict is Verdict.VIOLATED
