@@ -9,7 +9,7 @@ from forebay_spec.properties import INVARIANTS, LIVENESS, STEPS, WITNESSES
 
 MODELS = find_models()
 RUNS = load_runs(MODELS)
-OWN_WITNESSES = ("MCMonitor", "MCJournal", "MCDirectoryCommit")
+OWN_WITNESSES = ("MCMonitor", "MCJournal", "MCDirectoryCommit", "MCDeviceStreams")
 """Modules that say themselves what must be possible."""
 
 
