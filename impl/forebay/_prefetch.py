@@ -99,11 +99,12 @@ class Prefetcher:
         self._storage = storage
         self._transforms = transforms
         self._payloads: list[Payload] = []
+        self._calls: list[Call] = []  # theirs; what a payload knows may know this queue
         self._owners: dict[int, int] = {}
         self._pools: dict[int, Executor] = {}
         self._waiting: set[object] = set()
         self._holding: set[tuple[int, object]] = set()
-        finalizer = weakref.finalize(self, _let_go, core, self._payloads, self._pools)
+        finalizer = weakref.finalize(self, _let_go, core, self._calls, self._pools)
         finalizer.atexit = False
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
@@ -200,6 +201,7 @@ class Prefetcher:
     def forget(self) -> None:
         """Drop all payloads."""
         self._payloads[_ALL] = []
+        self._calls[_ALL] = []
 
     def wait_settled(self, deadline: float | None) -> bool:
         """Wait until nothing of the queue gathers; False if the deadline passes first."""
@@ -329,10 +331,14 @@ class Prefetcher:
     def _drop(self, payload: Payload) -> None:
         with suppress(ValueError):  # another thread has dropped it
             self._payloads.remove(payload)
+        with suppress(ValueError):
+            self._calls.remove(payload.call)
 
     def _new_call(self) -> Call:
         life = self._core.peers.life
-        return Call(Kind.PREFETCHED, self.owner(), self.size, self.size, life=life)
+        call = Call(Kind.PREFETCHED, self.owner(), self.size, self.size, life=life)
+        self._calls.append(call)
+        return call
 
     def _is_drawn(self, payload: Payload) -> bool:
         return self._core.has_batch(payload.call)
@@ -357,15 +363,15 @@ def _gather(prefetcher: "weakref.ref[Prefetcher]", payload: Payload) -> None:
         alive.gather(payload)
 
 
-def _let_go(core: Core, payloads: list[Payload], pools: dict[int, Executor]) -> None:
+def _let_go(core: Core, calls: list[Call], pools: dict[int, Executor]) -> None:
     """Give back what a queue has whose handle is gone; nothing of it is being gathered."""
     for pool in pools.values():
         pool.rest()
     if core.forked:
         return
-    calls = [payload.call for payload in payloads if core.has_batch(payload.call)]
-    if calls:
-        core.leave_to_others(partial(_return_all, calls))
+    drawn = [call for call in calls if core.has_batch(call)]
+    if drawn:
+        core.leave_to_others(partial(_return_all, drawn))
 
 
 def _return_all(calls: list[Call], core: Core) -> None:

@@ -7,6 +7,7 @@ import weakref
 import pytest
 import torch
 from forebay import BlockingReplayBuffer, PeerLost, ShutDown, TensorStorage
+from forebay._batches import HoldState
 from forebay._pool import GatherPool
 
 from tests.library.queues import await_no_pool_threads, by_hand, pool_threads, prefetcher_of
@@ -99,6 +100,25 @@ def test_a_queue_that_is_dropped_before_it_is_gathered_ends() -> None:
     gc.collect()
     assert alive() is None
     pool.do()
+
+
+def test_l88_a_queue_with_a_failed_batch_that_is_dropped_is_gone() -> None:
+    def fail(batch: list[int]) -> list[int]:
+        if batch[0] > 1:
+            raise ArithmeticError
+        return batch
+
+    buffer, pool = by_hand(8, batch_size=1, prefetch=2, transform=fail)
+    buffer.extend([1, 2, 3])
+    assert buffer.sample() == [1]
+    pool.do()
+    alive, core = weakref.ref(prefetcher_of(buffer)), buffer._core
+    assert [batch.state for batch in core.ledger.holds()] == [HoldState.FAILED] * 2
+    del buffer
+    gc.collect()
+    assert alive() is None
+    core.reclaim()
+    assert core.ledger.holds() == []
 
 
 def test_leases_and_samples_by_the_thousand_leave_nothing_behind() -> None:

@@ -71,7 +71,7 @@ class SteppedQueue(Prefetcher):
 
     def end(self) -> None:
         """Know nothing of any batch any more."""
-        self._payloads.clear()
+        self.forget()
 
     def _depth_now(self) -> int:
         return min(super()._depth_now(), self._limit)
