@@ -249,6 +249,7 @@ class Prefetcher:
 
     def use(self, pool: Executor) -> None:
         """Gather with this pool from now on; for tests and schedulers."""
+        self.rest()
         self._pools[self._core.peers.life] = pool
 
     def _refill(self) -> None:
