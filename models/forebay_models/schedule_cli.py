@@ -17,7 +17,7 @@ from forebay_models.campaign_cli import (
 from forebay_models.check_cli import JsonOption, SaveOption, Tier, TierOption
 from forebay_models.outcome import Outcome
 from forebay_models.progress import Observer, bar
-from forebay_models.targets import LOCAL, Target
+from forebay_models.targets import Target
 from forebay_models.verdicts import report
 
 
@@ -103,6 +103,7 @@ def run_schedule(
     """
     from forebay_models.runs.walk import planted
     from forebay_models.scheduling.campaign import Campaign, Settings
+    from forebay_models.scheduling.scenario import ACTIONS
     from forebay_models.scheduling.scenarios import FULL, QUICK
 
     plans = QUICK if tier is Tier.QUICK else FULL
@@ -124,7 +125,7 @@ def run_schedule(
         depth=depth,
         seconds=seconds,
         seed=seed,
-        actions=() if scenarios else LOCAL.actions,
+        actions=() if scenarios else ACTIONS,
     )
     campaign = Campaign(settings, observer, name)
     with planted(fault):

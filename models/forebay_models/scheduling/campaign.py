@@ -13,13 +13,13 @@ from forebay_models.outcome import Figure, Outcome, Verdict
 from forebay_models.progress import Observer
 from forebay_models.scheduling.coverage import Exercised
 from forebay_models.scheduling.play import Run, Theatre
+from forebay_models.scheduling.scenario import ACTIONS
 from forebay_models.scheduling.scenarios import Plan
 from forebay_models.scheduling.search import Search, search
 from forebay_models.scheduling.shorten import shortened
 from forebay_models.scheduling.show import counterexample_of
 from forebay_models.scheduling.strategies import DepthFirst, Priorities, Strategy, Uniform
 from forebay_models.tables import text_table
-from forebay_models.targets import LOCAL
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,14 +112,14 @@ class Campaign:
 
     def figures(self) -> Mapping[str, Figure]:
         """Return the counts."""
-        taken = sum(self.exercised.actions[name] > 0 for name in LOCAL.actions)
+        taken = sum(self.exercised.actions[name] > 0 for name in ACTIONS)
         rate = round(self.total.schedules / max(self.elapsed, 1e-9))
         return {
             "schedules": self.total.schedules,
             "slices": self.total.slices,
             "schedules/s": rate,
             "run twice": self.total.repeated,
-            "actions": f"{taken} of {len(LOCAL.actions)}",
+            "actions": f"{taken} of {len(ACTIONS)}",
             **coverage_figures(self.exercised.edges),
         }
 

@@ -23,6 +23,22 @@ from forebay_models.targets import LOCAL
 OpKind = Literal["extend", "sample", "lease", "commit", "release", "set", "shutdown", "empty"]
 Manner = Literal["", "timed", "at-once", "raises"]
 
+_NO_CALLS: Final = frozenset(
+    {
+        "Refill",
+        "Recall",
+        "CaptureAsk",
+        "Capture",
+        "CaptureDone",
+        "RestoreAsk",
+        "Load",
+        "Restore",
+        "Reject",
+    }
+)
+ACTIONS: Final = tuple(name for name in LOCAL.actions if name not in _NO_CALLS)
+"""What programs can take: nobody in them draws ahead, saves or restores."""
+
 MOST: Final = 16
 """The most actors, slots and uses of a scenario; more would take for ever."""
 
