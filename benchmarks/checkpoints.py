@@ -86,7 +86,7 @@ def writing(mib: int, repetitions: int, scratch: Path) -> None:
     buffer = full_buffer(mib)
     storage = buffer.storage
     assert isinstance(storage, forebay.TensorStorage)
-    arrays = [array.data.cast("B") for array in storage._arrays]
+    arrays = [array.data.cast("B") for array in storage._columns]
     ratios, seconds, extra = [], [], 0
     for turn in range(repetitions):
         took = {}

@@ -7,6 +7,7 @@ functions of `forebay_spec.kernel`, whose contracts are confirmed over all paths
 
 from forebay._buffer import BlockingReplayBuffer
 from forebay._checkpoint import read_records
+from forebay._cuda_storage import CudaStorage
 from forebay._errors import (
     AdmissionTimeout,
     Cancelled,
@@ -39,6 +40,7 @@ __all__ = [
     "CancelToken",
     "Cancelled",
     "CheckpointError",
+    "CudaStorage",
     "Lease",
     "LimitReached",
     "Limits",

@@ -8,7 +8,7 @@ import copy
 import io
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, SupportsIndex, TypeVar
+from typing import Any, Protocol, SupportsIndex, TypeVar, runtime_checkable
 
 import torch
 
@@ -18,18 +18,23 @@ from forebay._checked import checked
 from forebay._checkpoint import read_checkpoint, write_checkpoint
 from forebay._crossing import Crossing
 from forebay._errors import CheckpointError, RecordMismatch
-from forebay._list_storage import ListStorage
 from forebay._payloads import copy_of
 from forebay._restore import Restore
 from forebay._saved_rows import Columns, PinnedRows, Saving
 from forebay._state import Settings, State, state_of
-from forebay._tensor_storage import TensorStorage
+from forebay._storage import Storage
 from forebay._transforms import Transforms
 from forebay._validate import timeout_seconds
 
 T = TypeVar("T")
-Rebuilt = TensorStorage | ListStorage
-"""The storages of one process that can be made again."""
+
+
+@runtime_checkable
+class Renewable(Protocol):
+    """What a storage offers if another one like it can be made."""
+
+    def another(self) -> Callable[[], Storage]:
+        """Return what makes an empty storage like this one; it can be pickled."""
 
 
 class CheckpointBase(BufferBase):
@@ -153,15 +158,13 @@ class CheckpointBase(BufferBase):
         """Return what a subclass, or whoever has the buffer, has put into it."""
         return {name: value for name, value in vars(self).items() if name not in PARTS}
 
-    def _parts(self) -> "tuple[type[CheckpointBase], type[Rebuilt], int, dict[str, Any]]":
+    def _parts(self) -> "tuple[type[CheckpointBase], Callable[[], Storage], dict[str, Any]]":
         """Return what another buffer like this one is made of."""
-        known: tuple[type[Rebuilt], ...] = (TensorStorage, ListStorage)
-        kind = next((kind for kind in known if kind is type(self._storage)), None)
-        if kind is None:
+        if not isinstance(self._storage, Renewable):
             raise TypeError(
                 f"a {type(self).__name__} over a {type(self._storage).__name__} can be neither "
-                f"copied nor pickled, one over a TensorStorage or a ListStorage can; make the "
-                f"buffer and load a state_dict instead"
+                f"copied nor pickled, one over a TensorStorage, a ListStorage or a CudaStorage "
+                f"can; make the buffer and load a state_dict instead"
             )
         options = {
             "batch_size": self._batch_size,
@@ -171,7 +174,7 @@ class CheckpointBase(BufferBase):
             "dim_extend": self._dim_extend,
             "limits": self._core.ledger.limits,
         }
-        return type(self), kind, self.capacity, options
+        return type(self), self._storage.another(), options
 
     def _settings(self) -> Settings:
         return Settings(self.capacity, self._sampling, self._batch_size, self.prefetch)
@@ -253,24 +256,23 @@ def _settled(crossing: Crossing, work: Callable[[], T]) -> T:
 
 def _unpickled(
     kind: type[CheckpointBase],
-    storage: type[Rebuilt],
-    capacity: int,
+    storage: Callable[[], Storage],
     options: dict[str, Any],
     transforms: Transforms,
     saved: bytes,
 ) -> CheckpointBase:
     """Return what a pickle holds, which runs code of whoever made it as all pickles do."""
-    buffer = _made(kind, storage, capacity, options)
+    buffer = _made(kind, storage, options)
     _fill(buffer, transforms, torch.load(io.BytesIO(saved), weights_only=False))
     return buffer
 
 
 def _made(
-    kind: type[CheckpointBase], storage: type[Rebuilt], capacity: int, options: dict[str, Any]
+    kind: type[CheckpointBase], storage: Callable[[], Storage], options: dict[str, Any]
 ) -> CheckpointBase:
     """Return a new buffer of one process."""
     buffer = kind.__new__(kind)
-    BufferBase.__init__(buffer, storage(capacity), **options)
+    BufferBase.__init__(buffer, storage(), **options)
     return buffer
 
 

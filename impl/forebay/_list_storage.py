@@ -8,7 +8,8 @@ A batch comes back as TorchRL's users know it: TensorDicts stacked, densely wher
 and lazily where they do not; tensors of one shape and dtype stacked; everything else as a list.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 import torch
@@ -102,6 +103,10 @@ class ListStorage:
     def read(self, slots: Ints) -> object:
         """Return copies of the records in slots: stacked if they are tensors, else a list."""
         return _batch([self._objects[slot] for slot in slots.tolist()])
+
+    def another(self) -> "Callable[[], ListStorage]":
+        """Return what makes an empty storage like this one."""
+        return partial(ListStorage, self.capacity)
 
     def begin_copy(self, length: int) -> RowCopy | None:
         """Return room for copies of so many records."""

@@ -6,6 +6,7 @@ is copied as `copy.deepcopy` does it.
 """
 
 import copy
+from collections.abc import Iterator
 
 import torch
 from tensordict import LazyStackedTensorDict, NonTensorData, TensorDictBase
@@ -35,6 +36,21 @@ def copy_of(value: object) -> object:
             f"restored while it is in the state of a transform or in a batch that was drawn ahead: "
             f"{error}"
         ) from error
+
+
+def tensors_in(value: object) -> Iterator[torch.Tensor]:
+    """Yield the tensors of a batch in an order of its own, as far as its form is known here."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, LazyStackedTensorDict):
+        for part in value.tensordicts:
+            yield from tensors_in(part)
+    elif is_collection(value) or isinstance(value, dict):
+        for item in value.values():
+            yield from tensors_in(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from tensors_in(item)
 
 
 def _copy_of_collection(value: TensorDictBase) -> TensorDictBase:

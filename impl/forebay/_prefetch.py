@@ -40,10 +40,12 @@ from forebay_spec.kernel import Closing
 from forebay._batches import HoldState
 from forebay._calls import BATCH, NUMBER, Call
 from forebay._core import SETTLING, Core
+from forebay._hand_over import HandOver
 from forebay._layout import NEXT_BATCH, NONE
 from forebay._pool import Executor, GatherPool
 from forebay._storage import Storage
 from forebay._stores import Ints, Store
+from forebay._streams import Event
 from forebay._tickets import Kind
 from forebay._transforms import Transforms
 
@@ -66,6 +68,7 @@ class Payload:
         submitted: it was handed to the pool.
         done: gathering has ended, and the ledger says so.
         batch: what was gathered.
+        event: what whoever uses the batch has to wait for on its device, if anything.
         error: what gathering raised.
         claims: who gathers it, after the life of its process and its thread, under one name.
     """
@@ -75,6 +78,7 @@ class Payload:
         self.submitted = False
         self.done = False
         self.batch: object = None
+        self.event: Event | None = None
         self.error: BaseException | None = None
         self.claims: dict[str, tuple[int, int]] = {}
 
@@ -98,6 +102,7 @@ class Prefetcher:
         self._core = core
         self._storage = storage
         self._transforms = transforms
+        self._hand_over = HandOver(storage)
         self._payloads: list[Payload] = []
         self._calls: list[Call] = []  # theirs; what a payload knows may know this queue
         self._owners: dict[int, int] = {}
@@ -139,7 +144,7 @@ class Prefetcher:
             raise RuntimeError("a restore of the buffer has made the batch void that was taken")
         self._wait_for(taken, call)
         if taken.error is None:
-            return taken.batch
+            return self._hand_over.receive(taken.batch, taken.event)
         try:
             raise taken.error
         finally:
@@ -153,7 +158,9 @@ class Prefetcher:
         try:
             try:
                 core.gathering.add(me)
-                payload.batch = self._transforms.sample(self._storage.read(call.slots))
+                with self._hand_over.aside():
+                    payload.batch = self._transforms.sample(self._storage.read(call.slots))
+                    payload.event = self._hand_over.mark()
             except BaseException as error:
                 # Without this frame, which knows the payload: an error must not keep itself.
                 trace = error.__traceback__
@@ -184,7 +191,7 @@ class Prefetcher:
         found = self._find(number)
         if found is None or found.error is not None:
             raise KeyError(f"no batch of number {number} is ready")
-        return found.batch
+        return self._hand_over.receive(found.batch, found.event)
 
     def adopt(self, entries: Sequence[tuple[int, int, Ints, "Batch"]]) -> list[Store]:
         """Return the stores that enter gathered batches: row, number, slots and batch of each."""

@@ -12,6 +12,7 @@ from forebay._aio import run
 from forebay._base import Batch
 from forebay._calls import Call, Event
 from forebay._checkpointed import CheckpointBase
+from forebay._hand_over import HandOver
 from forebay._lease import Lease, as_index
 from forebay._records import Rows
 from forebay._schema import mismatch
@@ -106,7 +107,8 @@ class ReadWriteBase(CheckpointBase):
             if rows is not None:
                 core.fill(call, lambda slots: self._storage.write(slots, rows))
 
-        await run(core, call, fill, lambda: core.publish(call))
+        here = HandOver(self._storage)
+        await run(core, call, here.as_here(fill), lambda: core.publish(call))
         return as_index(call.slots)
 
     def writer(
@@ -222,7 +224,8 @@ class ReadWriteBase(CheckpointBase):
         def gather() -> Batch:
             return core.gather(call, self._gather, self._prefetcher)
 
-        return await run(core, call, gather, lambda: core.deliver(call))
+        here = HandOver(self._storage)
+        return await run(core, call, here.as_here(gather), lambda: core.deliver(call))
 
     def lease(
         self,

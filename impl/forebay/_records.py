@@ -8,6 +8,7 @@ until the rows have been copied into the storage; another copy here would only c
 """
 
 import math
+from collections.abc import Callable, Sequence
 
 import torch
 from tensordict import TensorDict
@@ -26,6 +27,12 @@ from forebay._schema import (
     unexpected,
 )
 
+Column = Array | torch.Tensor
+"""A leaf of all rows, `[rows, *leaf.shape]`: an array on the host, or a tensor on a device."""
+
+Holds = Callable[[torch.Tensor], bool]
+"""Tells whether a tensor is where a storage has its records, and may stay there."""
+
 
 class Rows:
     """Records that a storage has checked and is ready to copy into slots; `len` counts them."""
@@ -39,13 +46,19 @@ class Rows:
         return self._length
 
 
+def on_no_device(tensor: torch.Tensor) -> bool:
+    """Tell of all tensors that they are on no device, for storages on the host."""
+    return False
+
+
 class TensorRows(Rows):
-    """Rows as one array for each leaf of a schema, of shape `[len(rows), *leaf.shape]`.
+    """Rows as one column for each leaf of a schema.
 
     Attributes:
         form: the batch that they come from, unless it matched a fixed schema at once.
         schema: the schema that they were held against.
-        columns: the arrays, in the order of the schema's leaves.
+        columns: the columns, in the order of the schema's leaves. A tensor that is on a device
+            still has its own dtype and strides.
         cast: whether leaves of other dtypes are converted.
     """
 
@@ -55,7 +68,7 @@ class TensorRows(Rows):
         self,
         length: int,
         schema: Schema,
-        columns: list[Array],
+        columns: Sequence[Column],
         *,
         form: Form | None = None,
         cast: bool = False,
@@ -63,7 +76,7 @@ class TensorRows(Rows):
         super().__init__(length)
         self.form = form
         self.schema = schema
-        self.columns = columns
+        self.columns = list(columns)
         self.cast = cast
 
 
@@ -73,7 +86,9 @@ def schema_of(form: Form) -> Schema:
     return Schema(leaves, form.branches)
 
 
-def rows_of(form: Form, schema: Schema | None, *, cast: bool) -> TensorRows:
+def rows_of(
+    form: Form, schema: Schema | None, *, cast: bool, holds: Holds = on_no_device
+) -> TensorRows:
     """Hold a batch against a schema, or against its own where there is none yet.
 
     An empty batch writes nothing, so nothing about it can be wrong.
@@ -88,11 +103,11 @@ def rows_of(form: Form, schema: Schema | None, *, cast: bool) -> TensorRows:
         if not form.values and not form.faults:
             raise mismatch(["expected at least one leaf, got none"])
         schema = schema_of(form)
-    columns: list[Array] = []
+    columns: list[Column] = []
     wrong = list(form.faults.values())
     for wanted in schema.leaves:
         value = form.values.get(wanted.path)
-        column = missing(wanted) if value is None else _column(value, wanted, form, cast=cast)
+        column = missing(wanted) if value is None else _column(value, wanted, form, cast, holds)
         if not isinstance(column, str):
             columns.append(column)
         elif not any(wanted.path[: len(path)] == path for path in form.faults):
@@ -110,7 +125,7 @@ def rows_of(form: Form, schema: Schema | None, *, cast: bool) -> TensorRows:
     return TensorRows(length, schema, columns, form=form, cast=cast)
 
 
-def plain_rows(batch: TensorDict, schema: Schema) -> TensorRows | None:
+def plain_rows(batch: TensorDict, schema: Schema, holds: Holds = on_no_device) -> TensorRows | None:
     """Return the rows of a TensorDict that is in every way as the schema has it, else None.
 
     Nearly every batch is, and taking one apart with an eye to all that could be wrong costs several
@@ -119,9 +134,9 @@ def plain_rows(batch: TensorDict, schema: Schema) -> TensorRows | None:
     if len(batch.batch_size) != 1 or not batch.batch_size[0]:
         return None
     length = batch.batch_size[0]
-    columns: list[Array | None] = [None] * len(schema.leaves)
+    columns: list[Column | None] = [None] * len(schema.leaves)
     try:
-        matches = _fill(batch, schema.outline, length, schema.leaves, columns)
+        matches = _fill(batch, schema.outline, length, schema.leaves, columns, holds)
     except (RuntimeError, TypeError):
         # A tensor whose memory numpy cannot look at directly.
         return None
@@ -134,7 +149,8 @@ def _fill(
     outline: Outline,
     length: int,
     leaves: tuple[Leaf, ...],
-    columns: list[Array | None],
+    columns: list[Column | None],
+    holds: Holds,
 ) -> bool:
     """Put the leaves below a node in their places; tell whether they are what they should be."""
     entries = dict(node.items())
@@ -145,19 +161,24 @@ def _fill(
         if isinstance(entry, Outline):
             if type(value) is not TensorDict:
                 return False
-            if not _fill(value, entry, length, leaves, columns):
+            if not _fill(value, entry, length, leaves, columns, holds):
                 return False
             continue
         _, dtype, shape = leaves[entry]
-        if type(value) is not torch.Tensor or value.dtype is not dtype or not value.is_cpu:
+        if type(value) is not torch.Tensor or value.dtype is not dtype:
             return False
         if value.shape != (length, *shape):
             return False
-        columns[entry] = value.numpy()
+        if holds(value):
+            columns[entry] = value.detach()
+        elif value.is_cpu:
+            columns[entry] = value.numpy()
+        else:
+            return False
     return True
 
 
-def _column(value: Value, wanted: Leaf, form: Form, *, cast: bool) -> Array | str:
+def _column(value: Value, wanted: Leaf, form: Form, cast: bool, holds: Holds) -> Column | str:
     """Return a leaf as rows, or the sentence that says what is wrong with it."""
     lead, path = form.lead, wanted.path
     if isinstance(value, Numbers):
@@ -168,13 +189,18 @@ def _column(value: Value, wanted: Leaf, form: Form, *, cast: bool) -> Array | st
             f"{key_of(path)}: expected the batch dimensions {list(lead)} of the others, "
             f"got the shape {list(value.shape)}"
         )
-    if isinstance(value, torch.Tensor) and not value.is_cpu:
-        return f"{key_of(path)}: expected a tensor on cpu, got one on {value.device}"
+    there = isinstance(value, torch.Tensor) and holds(value)
+    if isinstance(value, torch.Tensor) and not there and not value.is_cpu:
+        also = "" if holds is on_no_device else " or on the device of the storage"
+        return f"{key_of(path)}: expected a tensor on cpu{also}, got one on {value.device}"
     dtype = _dtype(value)
     if dtype is not wanted.dtype or value.shape != shape:
         sentence = compare(wanted, _leaf(value, path, form), cast=cast)
         if sentence is not None:
             return sentence
+    if isinstance(value, torch.Tensor) and there:
+        return _flat(value.detach(), wanted, form)
+    if dtype is not wanted.dtype:
         # Arrays may be read-only, which torch warns of; to convert is to copy anyway.
         tensor = value if isinstance(value, torch.Tensor) else torch.from_numpy(value.copy())
         value = tensor.detach().to(wanted.dtype)
@@ -185,6 +211,15 @@ def _column(value: Value, wanted: Leaf, form: Form, *, cast: bool) -> Array | st
     if len(lead) > 1:
         value = value.swapaxes(0, form.first).reshape(math.prod(lead), *wanted.shape)
     return value
+
+
+def _flat(value: torch.Tensor, wanted: Leaf, form: Form) -> torch.Tensor | str:
+    """Return a leaf on a device as rows, without looking at what is in it."""
+    if value.layout is not torch.strided or stand_in(wanted.dtype) is None:
+        return f"{key_of(wanted.path)}: {no_tensor(f'{wanted.dtype} in layout {value.layout}')}"
+    if len(form.lead) == 1:
+        return value
+    return value.transpose(0, form.first).reshape(math.prod(form.lead), *wanted.shape)
 
 
 def _leaf(value: Value, path: tuple[str, ...], form: Form) -> Leaf:

@@ -77,7 +77,7 @@ class SharedStorage(TensorStorage):
 
     def __setstate__(self, state: tuple[int, Schema, SharedBlock]) -> None:
         self._capacity, self._schema, self._block = state
-        self._arrays = _arrays(self._block, self._schema, self._capacity)
+        self._columns = _arrays(self._block, self._schema, self._capacity)
         self._fixing = threading.Lock()
 
 

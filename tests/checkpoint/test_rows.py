@@ -24,7 +24,8 @@ def columns(batch: TensorDict) -> tuple[Schema, list[Array]]:
     """Return the schema and the columns of a batch, as a storage has them."""
     form = unfold(batch)
     schema = schema_of(form)
-    return schema, rows_of(form, schema, cast=False).columns
+    found = rows_of(form, schema, cast=False).columns
+    return schema, [column for column in found if isinstance(column, np.ndarray)]
 
 
 def wide_records(n: int) -> TensorDict:

@@ -1,0 +1,147 @@
+"""In which order the copies of a storage on a device run; the decision is docs/adr/0010.
+
+The ledger says who may touch a slot on the host. On the device the last copy into it may not have
+run by then, nor the last reads of it. So for each slot and each stream the last of both is noted,
+as the number that it has among the stream's work, and an event for each number. Whoever copies into
+slots lets its stream wait for the copies and the reads that are noted of them; whoever reads, for
+the copies only. Since a stream runs in order, its last one among some slots stands for all of them.
+
+Notes are never taken back: a number whose event is over is no reason to wait any more. Nobody looks
+at a slot while somebody writes its notes, which is the ledger's doing: a slot that is written is
+nobody else's, and who writes it next comes after all who read it.
+
+A note is made before the work is queued and its event is recorded afterwards, so that an interrupt
+in between loses nothing: for a number that has no event, whoever needs it records one.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from forebay._errors import reserving
+from forebay._stores import Ints
+from forebay._streams import Event, Stream, Streams
+
+Where: TypeAlias = Ints | slice
+"""Slots, by their numbers or as a range; at least one."""
+
+
+class Track:
+    """The work of one stream on the slots of a storage.
+
+    Attributes:
+        stream: the stream.
+        copied: for each slot the number of the last copy into it, 0 for none.
+        read: for each slot the number of the last read of it, 0 for none.
+    """
+
+    def __init__(self, streams: Streams, stream: Stream, capacity: int) -> None:
+        self.stream: Final = stream
+        with reserving(f"the notes of {capacity} records"):
+            self.copied: Final = np.zeros(capacity, np.int64)
+            self.read: Final = np.zeros(capacity, np.int64)
+        self._streams = streams
+        self._last = 0
+        self._over = 0
+        self._events: deque[tuple[int, Event]] = deque()
+        self._marking = threading.RLock()
+        self._queueing = threading.RLock()
+        self._busy = False
+
+    @contextmanager
+    def work(self, notes: Ints, where: Where) -> Iterator[None]:
+        """Queue something within a block, which is noted for slots and marked in the end.
+
+        One thread at a time, so that numbers are in the order of the queue. A signal handler may do
+        it in the middle of what its own thread queues: then the outer one marks what both have.
+        """
+        with self._queueing:
+            inside = self._busy
+            try:
+                self._busy = True
+                self._last += 1
+                notes[where] = self._last
+                yield
+            finally:
+                self._busy = inside
+                if not inside:
+                    self._mark(self._last)
+
+    def event(self, number: int) -> Event | None:
+        """Return an event of the work with a number, or None if it has run."""
+        with self._marking:
+            events = self._events
+            while events and self._streams.over(events[0][1]):
+                self._over = events.popleft()[0]
+            if number <= self._over:
+                return None
+            found = next((event for marked, event in events if marked >= number), None)
+            return self._mark(number) if found is None else found
+
+    def latest(self) -> Event | None:
+        """Return an event of all the work so far, or None if it has run."""
+        return self.event(self._last)
+
+    def _mark(self, number: int) -> Event:
+        """Record an event for all that is queued, which has numbers up to this one."""
+        with self._marking:
+            event = self._streams.record(self.stream)
+            self._events.append((number, event))
+            return event
+
+
+class Order:
+    """The notes of all slots of one storage.
+
+    Args:
+        streams: the device.
+        capacity: the number of slots.
+        meet: is called for each stream that works on the storage for the first time.
+    """
+
+    def __init__(self, streams: Streams, capacity: int, meet: Callable[[Stream], None]) -> None:
+        self._streams = streams
+        self._capacity = capacity
+        self._meet = meet
+        self._tracks: dict[Stream, Track] = {}
+
+    @contextmanager
+    def copying(self, where: Where) -> Iterator[Track]:
+        """Queue copies into slots within a block, behind what was queued for them before."""
+        mine = self._track()
+        for track in self._others(mine):
+            self._wait(mine, track, max(track.copied[where].max(), track.read[where].max()))
+        with mine.work(mine.copied, where):
+            yield mine
+
+    @contextmanager
+    def reading(self, where: Where) -> Iterator[Track]:
+        """Queue reads of slots within a block, behind the copies that were queued for them."""
+        mine = self._track()
+        for track in self._others(mine):
+            self._wait(mine, track, track.copied[where].max())
+        with mine.work(mine.read, where):
+            yield mine
+
+    def _track(self) -> Track:
+        """Return the track of the calling thread's stream."""
+        stream = self._streams.current()
+        track = self._tracks.get(stream)
+        if track is None:
+            self._meet(stream)
+            made = Track(self._streams, stream, self._capacity)
+            track = self._tracks.setdefault(stream, made)
+        return track
+
+    def _others(self, mine: Track) -> list[Track]:
+        return [track for track in list(self._tracks.values()) if track is not mine]
+
+    def _wait(self, mine: Track, track: Track, number: int) -> None:
+        """Let a stream wait for the work of another one."""
+        event = track.event(int(number)) if number else None
+        if event is not None:
+            self._streams.wait(mine.stream, event)
