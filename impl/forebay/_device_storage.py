@@ -28,7 +28,7 @@ from forebay._saved_rows import Arrival, saved_rows
 from forebay._schema import Leaf, Schema
 from forebay._staging import Freight, Staging
 from forebay._stores import Ints
-from forebay._streams import Stream, Streams
+from forebay._streams import Event, Stream, Streams
 
 _WORDS: Final = (torch.int64, torch.int32, torch.int16, torch.uint8)
 
@@ -47,6 +47,7 @@ class DeviceStorage(ColumnStorage[torch.Tensor]):
         self.streams: Final = streams
         self._staging = Staging(streams)
         self._holds = streams.holds
+        self._reserved: list[Event] = []
         super().__init__(capacity, example)
         self._order = Order(streams, self._capacity, self._meet)
 
@@ -70,8 +71,7 @@ class DeviceStorage(ColumnStorage[torch.Tensor]):
             self._take(track.stream, where, numbers, taken)
         numbers.end(track.latest())
         tensors = [
-            words.view(leaf.dtype).view(n, *leaf.shape)
-            for words, leaf in zip(taken, schema.leaves, strict=True)
+            self._rows(words, leaf) for words, leaf in zip(taken, schema.leaves, strict=True)
         ]
         return schema.assemble(tensors, n)
 
@@ -166,6 +166,13 @@ class DeviceStorage(ColumnStorage[torch.Tensor]):
             tensor = plain
         return tensor.view(len(tensor), prod(leaf.shape))
 
+    def _rows(self, words: torch.Tensor, leaf: Leaf) -> torch.Tensor:
+        """Return the words of some rows as a leaf."""
+        shape = (len(words), *leaf.shape)
+        if not words.numel():
+            return self.streams.empty(shape, leaf.dtype)
+        return words.view(leaf.dtype).view(shape)
+
     def _room(self, rows: int, column: torch.Tensor) -> torch.Tensor:
         """Return new memory for so many rows of a column."""
         return self.streams.empty((rows, *column.shape[1:]), column.dtype)
@@ -177,7 +184,9 @@ class DeviceStorage(ColumnStorage[torch.Tensor]):
         return freight
 
     def _meet(self, stream: Stream) -> None:
-        """Have the records' memory outlive what a stream will do with it."""
+        """Let a stream wait for the records' memory, which has to outlive what it will do there."""
+        for event in list(self._reserved):
+            self.streams.wait(stream, event)
         for column in self._columns:
             self.streams.keep(column, stream)
 
@@ -187,6 +196,8 @@ class DeviceStorage(ColumnStorage[torch.Tensor]):
             nbytes = prod(leaf.shape) * leaf.dtype.itemsize
             word = next(word for word in _WORDS if nbytes % word.itemsize == 0)
             columns.append(self.streams.empty((self._capacity, nbytes // word.itemsize), word))
+        # What had that memory before may still be in the queue of this stream, and of no other.
+        self._reserved.append(self.streams.record(self.streams.current()))
         return columns
 
 

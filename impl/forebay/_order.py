@@ -17,7 +17,7 @@ in between loses nothing: for a number that has no event, whoever needs it recor
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -50,7 +50,7 @@ class Track:
         self._events: deque[tuple[int, Event]] = deque()
         self._marking = threading.RLock()
         self._queueing = threading.RLock()
-        self._busy = False
+        self._outer = 0
 
     @contextmanager
     def work(self, notes: Ints, where: Where) -> Iterator[None]:
@@ -60,37 +60,54 @@ class Track:
         it in the middle of what its own thread queues: then the outer one marks what both have.
         """
         with self._queueing:
-            inside = self._busy
+            outer = self._outer
             try:
-                self._busy = True
                 self._last += 1
+                self._outer = outer or self._last
                 notes[where] = self._last
                 yield
             finally:
-                self._busy = inside
-                if not inside:
+                self._outer = outer
+                if not outer:
                     self._mark(self._last)
 
     def event(self, number: int) -> Event | None:
         """Return an event of the work with a number, or None if it has run."""
         with self._marking:
-            events = self._events
-            while events and self._streams.over(events[0][1]):
-                self._over = events.popleft()[0]
+            self._forget_over()
             if number <= self._over:
                 return None
-            found = next((event for marked, event in events if marked >= number), None)
+            marks = list(self._events)
+            found = next((event for marked, event in marks if marked >= number), None)
             return self._mark(number) if found is None else found
 
     def latest(self) -> Event | None:
         """Return an event of all the work so far, or None if it has run."""
         return self.event(self._last)
 
+    def _forget_over(self) -> None:
+        """Forget the events that are over.
+
+        A signal handler may do the same in the middle of it, so each is taken out before it is
+        looked at. One that is lost on the way is as one that was never recorded.
+        """
+        with suppress(IndexError):
+            while True:
+                number, event = self._events.popleft()
+                if not self._streams.over(event):
+                    self._events.appendleft((number, event))
+                    return
+                self._over = max(self._over, number)
+
     def _mark(self, number: int) -> Event:
-        """Record an event for all that is queued, which has numbers up to this one."""
+        """Record an event for all that is queued, which has numbers up to this one.
+
+        It is kept for others unless some of that is still being queued.
+        """
         with self._marking:
             event = self._streams.record(self.stream)
-            self._events.append((number, event))
+            if not 0 < self._outer <= number:
+                self._events.append((number, event))
             return event
 
 

@@ -104,9 +104,9 @@ def run_schedule(
     from forebay_models.runs.walk import planted
     from forebay_models.scheduling.campaign import Campaign, Settings
     from forebay_models.scheduling.scenario import ACTIONS
-    from forebay_models.scheduling.scenarios import FULL, QUICK
+    from forebay_models.scheduling.scenarios import plans_for
 
-    plans = QUICK if tier is Tier.QUICK else FULL
+    plans = plans_for(target, full=tier is Tier.FULL)
     unknown = [name for name in scenarios or () if name not in plans]
     if unknown:
         raise typer.BadParameter(

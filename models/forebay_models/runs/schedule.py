@@ -13,7 +13,7 @@ from forebay_models.outcome import Outcome, Verdict
 from forebay_models.runs.values import exactly, read_consuming_order, whole
 from forebay_models.runs.walk import planted
 from forebay_models.scheduling.play import Theatre
-from forebay_models.scheduling.scenario import Scenario
+from forebay_models.scheduling.scenario import SCENARIO_STORAGES, Scenario, ScenarioStorage
 from forebay_models.scheduling.search import replay, search, taken
 from forebay_models.scheduling.show import counterexample_of
 from forebay_models.scheduling.strategies import DepthFirst
@@ -35,6 +35,8 @@ class ScheduleRun:
     def as_json(self) -> dict[str, Json]:
         """Return the run as one JSON object."""
         scenario = self.scenario
+        # Tokens of plain numbers are as they were before there were other storages.
+        storage = {} if scenario.storage == "numbers" else {"storage": scenario.storage}
         return {
             "name": scenario.name,
             "capacity": scenario.capacity,
@@ -42,6 +44,7 @@ class ScheduleRun:
             "order": scenario.order,
             "programs": [list(pair) for pair in scenario.programs],
             "token_of": [list(pair) for pair in scenario.token_of],
+            **storage,
             "choices": [list(pair) for pair in sorted(self.choices.items())],
         }
 
@@ -57,6 +60,7 @@ class ScheduleRun:
                 order=read_consuming_order(fields.text("order")),
                 programs=tuple(_texts(pair, "program") for pair in fields.items("programs")),
                 token_of=tuple(_texts(pair, "token") for pair in fields.items("token_of")),
+                storage=_storage(fields),
             )
             if not any(scenario.ops):
                 raise DocumentError("schedule: nobody does anything")
@@ -106,6 +110,16 @@ class ScheduleRun:
             detail=detail,
             counterexample=failure,
         )
+
+
+def _storage(fields: Fields) -> ScenarioStorage:
+    if "storage" not in fields.names():
+        return "numbers"
+    name = fields.text("storage")
+    known = next((it for it in SCENARIO_STORAGES if it == name), None)
+    if known is None:
+        raise DocumentError(f"storage: {name!r} is none of {', '.join(SCENARIO_STORAGES)}")
+    return known
 
 
 def _texts(document: object, what: str) -> tuple[str, str]:

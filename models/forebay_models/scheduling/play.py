@@ -2,7 +2,7 @@
 
 import gc
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Final, NamedTuple
 
 from forebay import BlockingReplayBuffer, Lease, Limits
@@ -12,6 +12,14 @@ from forebay_spec.actions import Label
 from forebay_spec.state import State
 
 from forebay_models.adapters.abstraction import state_of
+from forebay_models.device.simulated import SimulatedDevice
+from forebay_models.scheduling.device import (
+    DeviceNumbers,
+    StreamPlayers,
+    on_cuda,
+    on_simulated,
+    players_of,
+)
 from forebay_models.scheduling.monitor import ENTER, LOCKED_OUT, ScheduledMonitor
 from forebay_models.scheduling.oracle import COUNTED, Memory, Oracle, Planted
 from forebay_models.scheduling.scenario import MOST, TOKENS, Op, Scenario
@@ -65,7 +73,8 @@ class Theatre:
         self.scenario = scenario
         self._memory = Memory(scenario)
         self._states: dict[bytes, State] = {}
-        self._stage = Stage(scenario.actors)
+        self._players = players_of(scenario)
+        self._stage = Stage(self._players)
         self._numbers: dict[int, str] = {}
 
     def __enter__(self) -> "Theatre":
@@ -89,10 +98,11 @@ class Theatre:
                 performance.programs(),
                 lambda options: strategy.pick(options, performance.digest),
                 performance,
+                idle=len(self._players) - len(self.scenario.actors),
             )
         except Stuck as stuck:
             # Its threads hang where nobody can reach them; they are left, and new ones made.
-            self._stage = Stage(self.scenario.actors)
+            self._stage = Stage(self._players)
             stage.failure = stuck
         finally:
             performance.retire()
@@ -123,7 +133,8 @@ class _Performance:
         self._states = states
         self._counts: dict[str, int] = {}
         self._monitor = monitor = ScheduledMonitor(stage)
-        self._storage = NumberStorage(scenario.capacity, monitor.point, self._raise_if_planted)
+        self._streams: StreamPlayers | None = None
+        self._storage = self._make_storage()
         self._buffer = BlockingReplayBuffer(
             self._storage,
             consume_after_n_samples=scenario.uses,
@@ -151,22 +162,46 @@ class _Performance:
         self._lived = [0] * len(scenario.actors)
         self._done = [0] * len(scenario.actors)
 
+    def _make_storage(self) -> NumberStorage | DeviceNumbers:
+        capacity, copied = self._scenario.capacity, self._raise_if_planted
+        if self._scenario.storage == "numbers":
+            return NumberStorage(capacity, self._monitor.point, copied)
+        if self._scenario.storage == "cuda":
+            return on_cuda(capacity, copied)
+        device = SimulatedDevice()
+        self._streams = StreamPlayers(self._stage, self._scenario.actors, device)
+        return on_simulated(capacity, device, copied)
+
     def programs(self) -> list[Callable[[], None]]:
         """Return what each player does."""
 
         def program(index: int, actor: str, ops: Sequence[Op]) -> Callable[[], None]:
             def play() -> None:
                 self._numbers[thread_number()] = actor
-                for number, op in enumerate(ops):
-                    self._call(index, actor, number, op)
+                with self._on_stream_of(actor):
+                    for number, op in enumerate(ops):
+                        self._call(index, actor, number, op)
 
             return play
 
         actors = zip(self._scenario.actors, self._scenario.ops, strict=True)
-        return [program(index, actor, ops) for index, (actor, ops) in enumerate(actors)]
+        programs = [program(index, actor, ops) for index, (actor, ops) in enumerate(actors)]
+        return programs if self._streams is None else programs + self._streams.programs()
+
+    def _on_stream_of(self, actor: str) -> AbstractContextManager[object]:
+        """Let an actor, in its thread, work on a stream of its own within a block."""
+        if self._streams is not None:
+            return self._streams.on(actor)
+        if isinstance(self._storage, DeviceNumbers):
+            streams = self._storage.streams
+            return streams.on(streams.own())
+        return nullcontext()
 
     def slice_ends(self, player: int, label: str) -> None:
         """Judge what a player did since its last choice point."""
+        if player >= len(self._scenario.actors):
+            self._stream_ran(player, label)
+            return
         actor = self._scenario.actors[player]
         section = self._sections[player] and label != LOCKED_OUT
         self._sections[player] = label in (ENTER, LOCKED_OUT)
@@ -180,7 +215,7 @@ class _Performance:
         if raw != self._raw:
             self._raw = raw
             after = self._read(raw)
-        self._shared = hash((raw, self._monitor.digest(), tuple(self._storage.numbers)))
+        self._shared = self._digest_shared(raw)
         expired = self._stage.players[player].ahead > 0
         try:
             step = self._oracle.slice(actor, section, expired, after)
@@ -190,6 +225,19 @@ class _Performance:
         self.slices.append(Slice(actor, label, step, after))
         if label == RETURNED:  # before anybody else goes on, and before the run can be cut short
             self._oracle.ends(actor, *self._outcomes[player])
+
+    def _stream_ran(self, player: int, label: str) -> None:
+        """Note what a stream has done, which is no step of the specification."""
+        name = self._stage.players[player].name
+        self.slices.append(Slice(name, label, None, self._oracle.state))
+        self._shared = self._digest_shared(self._raw)
+
+    def _digest_shared(self, raw: bytes) -> int:
+        """Return a number for all that players share; `raw` is the ledger."""
+        storage = self._storage
+        numbers = tuple(storage.numbers) if isinstance(storage, NumberStorage) else ()
+        queued = 0 if self._streams is None else self._streams.digest()
+        return hash((raw, self._monitor.digest(), numbers, queued))
 
     def sleep_ends(self, player: int, kind: Kind) -> None:
         """Note that a player's sleep ends by itself."""
@@ -224,12 +272,14 @@ class _Performance:
         """Judge who did not come to an end; to be asked when the run is over."""
         unfinished = {
             player.name: player.timeout
-            for player in self._stage.players
+            for player in self._stage.players[: len(self._scenario.actors)]
             if player.status is not Status.DONE
         }
         try:
             self._oracle.check_end(unfinished)
             self._oracle.check_counts(self._counts)
+            if self._streams is not None:
+                self._streams.check_end()
         except Failure as failure:
             return failure
         return None

@@ -21,7 +21,10 @@ from forebay_spec.kernel import Closing
 from forebay_models.targets import LOCAL
 
 OpKind = Literal["extend", "sample", "lease", "commit", "release", "set", "shutdown", "empty"]
+ScenarioStorage = Literal["numbers", "simulated", "cuda"]
 Manner = Literal["", "timed", "at-once", "raises"]
+
+SCENARIO_STORAGES: Final[tuple[ScenarioStorage, ...]] = ("numbers", "simulated", "cuda")
 
 _NO_CALLS: Final = frozenset(
     {
@@ -108,6 +111,8 @@ class Scenario:
         capacity, uses, order: of the buffer.
         programs: the actors and what each of them does, in the order of their numbers.
         token_of: the cancel tokens that actors pass with every call.
+        storage: where the records are: plain numbers, on a simulated device whose streams take
+            their turns too, or on a CUDA device, which takes none.
     """
 
     name: str
@@ -116,6 +121,7 @@ class Scenario:
     uses: int = 1
     order: ConsumingOrder = "fifo"
     token_of: tuple[tuple[str, str], ...] = field(default=())
+    storage: ScenarioStorage = "numbers"
 
     def __post_init__(self) -> None:
         """Refuse what cannot be run: `ValueError` says why."""
@@ -171,4 +177,7 @@ class Scenario:
         """Return the scenario on one line."""
         programs = " | ".join(f"{name}: {program}" for name, program in self.programs)
         tokens = "".join(f", {actor} has {token}" for actor, token in self.token_of)
-        return f"{self.name}: C={self.capacity} N={self.uses} {self.order}{tokens}; {programs}"
+        where = "" if self.storage == "numbers" else f", {self.storage} storage"
+        return (
+            f"{self.name}: C={self.capacity} N={self.uses} {self.order}{tokens}{where}; {programs}"
+        )

@@ -1,13 +1,16 @@
 """The scenarios that the schedule campaign runs: small programs, each with a theme.
 
 Each has a bound on preemptions up to which all of its schedules are run in the quick tier, chosen
-so that all of them together take about a minute. `FULL` has wider ones.
+so that all of them together take about a minute. `FULL` has wider ones. On a simulated device the
+same scenarios have a player more for each actor, so the bounds are lower.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final, NamedTuple
 
-from forebay_models.scheduling.scenario import Scenario
+from forebay_models.scheduling.scenario import Scenario, ScenarioStorage
+from forebay_models.targets import Target
 
 
 class Plan(NamedTuple):
@@ -207,5 +210,22 @@ _FULL: Final = (
     ),
 )
 
+_ON_SIMULATED: Final = {"smallest": 2, "hand-over": 1, "failing": 1}
+"""The bounds on a simulated device; all others are run without preemptions, and at random."""
+
+
 QUICK: Final[Mapping[str, Plan]] = {plan.scenario.name: plan for plan in _QUICK}
 FULL: Final[Mapping[str, Plan]] = {plan.scenario.name: plan for plan in _FULL}
+
+
+def plans_for(target: Target, *, full: bool) -> Mapping[str, Plan]:
+    """Return the scenarios of a target by their names, those of the quick tier or all."""
+    if target is Target.LOCAL:
+        return FULL if full else QUICK
+    storage: ScenarioStorage = "simulated" if target is Target.SIMULATED else "cuda"
+    plans = {}
+    for scenario, bound in _QUICK:
+        if storage == "simulated":
+            bound = max(_ON_SIMULATED.get(scenario.name, -1) + full, 0)
+        plans[scenario.name] = Plan(replace(scenario, storage=storage), bound)
+    return plans

@@ -49,6 +49,8 @@ class Status(IntEnum):
     LOCKED_OUT = 1
     ASLEEP = 2
     DONE = 3
+    IDLE = 4
+    """Has nothing to do; others make it ready when there is something."""
 
 
 class Failure(AssertionError):
@@ -158,8 +160,12 @@ class Stage:
         for thread in self._threads:
             thread.join(self._patience)
 
-    def run(self, programs: Sequence[Callable[[], None]], pick: Pick, watch: Watch) -> None:
+    def run(
+        self, programs: Sequence[Callable[[], None]], pick: Pick, watch: Watch, idle: int = 0
+    ) -> None:
         """Run the programs, one for each player, until nobody can go on or something is wrong.
+
+        The last `idle` players have nothing to do at first.
 
         Afterwards `failure` says what was wrong, `choices` what was chosen, and the players'
         `status` who had not come to an end; their threads have been unwound. `pruned` tells that
@@ -174,6 +180,8 @@ class Stage:
         for player, program in zip(self.players, programs, strict=True):
             player.status, player.label, player.program = Status.READY, "start", program
             player.ahead = 0.0
+        for player in self.players[len(self.players) - idle :]:
+            player.status = Status.IDLE
         self._pass_on(None)
         self._await_turn()
         unfinished = [player for player in self.players if player.status is not Status.DONE]

@@ -1,0 +1,208 @@
+"""Whatever is written and read on whatever streams, each use finds what was written before it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from forebay._arrays import Array
+from forebay._device_storage import DeviceStorage
+from forebay._order import Order, Track
+from forebay._stores import Ints
+from forebay_models.device.simulated import SimulatedDevice
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tensordict import TensorDict
+
+from tests.library.interrupts import Interrupts, interrupted
+from tests.storage.support import slots
+
+SLOTS = 4
+STREAMS = ("a", "b", "c")
+EXAMPLE = {"x": torch.zeros(2, dtype=torch.int64), "y": torch.zeros(3)}
+
+
+class Playground:
+    """A storage, three streams, and what each slot should hold.
+
+    Args:
+        seed: of the adversary.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.device = SimulatedDevice(seed)
+        self.storage = DeviceStorage(SLOTS, streams=self.device, example=EXAMPLE)
+        self.held = [0] * SLOTS
+        self.written = 0
+
+    def write(self, name: str, where: Ints, *, there: bool = False) -> None:
+        """Write new numbers on a stream, from the host or from the device."""
+        numbers = [self.written + 1 + place for place in range(len(where))]
+        self.written += len(where)
+        x = torch.tensor(numbers).unsqueeze(1).repeat(1, 2)
+        y = torch.tensor(numbers, dtype=torch.float32).unsqueeze(1).repeat(1, 3)
+        with self.device.on(self.device.stream(name)):
+            if there:
+                x, y = self.device.tensor(x), self.device.tensor(y)
+            rows = self.storage.check({"x": x, "y": y})
+            for slot in where.tolist():
+                self.held[slot] = 0  # nobody knows, should it be cut short
+            self.storage.write(where, rows)
+        for slot, number in zip(where.tolist(), numbers, strict=True):
+            self.held[slot] = number
+
+    def read(self, name: str, where: Ints) -> None:
+        """Read slots on a stream, and use what was read there."""
+        with self.device.on(self.device.stream(name)):
+            batch = self.storage.read(where)
+            assert isinstance(batch, TensorDict)
+            self.device.look(batch["x"], "x")
+            self.device.look(batch["y"], "y")
+            assert self.device.promised(batch["x"])[:, 1].tolist() == self.numbers(where)
+
+    def numbers(self, where: Ints) -> list[int]:
+        """Return what slots should hold."""
+        return [self.held[slot] for slot in where.tolist()]
+
+    def save(self, name: str, where: Ints) -> None:
+        """Copy slots to the host on a stream."""
+        columns: list[Array] = [
+            np.zeros((len(where), 2), np.int64),
+            np.zeros((len(where), 3), np.float32),
+        ]
+        with self.device.on(self.device.stream(name)):
+            self.storage.copy_out(where, columns)
+        for column in columns:
+            assert column[:, 0].tolist() == self.numbers(where)
+            assert column[:, -1].tolist() == self.numbers(where)
+
+    def end(self) -> list[str]:
+        """Run what is left, and return what was wrong."""
+        self.device.finish()
+        return self.device.faults
+
+
+Work = tuple[str, str, list[int], int]
+WHERE = st.permutations(range(SLOTS)).flatmap(
+    lambda order: st.integers(1, SLOTS).map(lambda n: list(order[:n]))
+)
+WORK = st.lists(
+    st.tuples(
+        st.sampled_from(["write", "write there", "read", "save"]),
+        st.sampled_from(STREAMS),
+        WHERE,
+        st.integers(0, 6),
+    ),
+    min_size=2,
+    max_size=12,
+)
+
+
+def played(seed: int, work: list[Work]) -> list[str]:
+    """Do some work, the device coming along now and then, and return what was wrong."""
+    playground = Playground(seed)
+    playground.write("a", slots(*range(SLOTS)))
+    for kind, name, numbers, steps in work:
+        where = slots(*numbers)
+        if kind == "read":
+            playground.read(name, where)
+        elif kind == "save":
+            playground.save(name, where)
+        else:
+            playground.write(name, where, there=kind == "write there")
+        playground.device.advance(steps)
+    return playground.end()
+
+
+@settings(max_examples=300, deadline=None)
+@given(seed=st.integers(0, 1000), work=WORK)
+def test_every_use_finds_what_was_written_before(seed: int, work: list[Work]) -> None:
+    assert played(seed, work) == []
+
+
+def without_copies(order: Order, where: Ints) -> Iterator[Track]:
+    """Read without waiting for what was copied."""
+    mine = order._track()
+    with mine.work(mine.read, where):
+        yield mine
+
+
+def without_reads(order: Order, where: Ints) -> Iterator[Track]:
+    """Copy without waiting for what was read."""
+    mine = order._track()
+    for track in order._others(mine):
+        order._wait(mine, track, track.copied[where].max())
+    with mine.work(mine.copied, where):
+        yield mine
+
+
+FAULTS: dict[str, tuple[str, Callable[[Order, Ints], Iterator[Track]]]] = {
+    "who reads does not wait for copies": ("reading", without_copies),
+    "who copies does not wait for reads": ("copying", without_reads),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_lack_of_order_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    method, instead = FAULTS[name]
+    monkeypatch.setattr(Order, method, contextmanager(instead))
+    program: list[Work] = [
+        ("read", "b", [0, 2], 0),
+        ("write", "c", [2, 0], 0),
+        ("read", "a", [0, 1, 2], 0),
+        ("write", "b", [1, 2], 0),
+    ]
+    assert any(played(seed, program) for seed in range(50))
+
+
+ACTIONS: dict[str, Callable[[Playground], None]] = {
+    "write": lambda it: it.write("b", slots(2, 0)),
+    "write a range": lambda it: it.write("b", slots(0, 1)),
+    "write from the device": lambda it: it.write("b", slots(2, 0), there=True),
+    "read": lambda it: it.read("b", slots(2, 0)),
+    "save": lambda it: it.save("b", slots(2, 0)),
+}
+HANDLERS: dict[str, Callable[[Playground], None]] = {
+    "write": lambda it: it.write("b", slots(3)),
+    "read": lambda it: it.read("b", slots(3)),
+}
+"""In slots that the action that is interrupted has nothing to do with."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("action", ACTIONS)
+def test_an_interrupt_at_any_place_loses_no_note(action: str) -> None:
+    """What an interrupted call has queued is in order with what comes after it."""
+    place = 0
+    while True:
+        playground = Playground(place)
+        playground.write("a", slots(*range(SLOTS)))
+        if not interrupted(partial(ACTIONS[action], playground), place):
+            break
+        playground.write("c", slots(0, 1, 2, 3))
+        playground.read("a", slots(3, 2, 1, 0))
+        assert playground.end() == [], f"interrupted at place {place}"
+        place += 1
+    assert place > 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("outer", ACTIONS)
+@pytest.mark.parametrize("inner", HANDLERS)
+def test_a_signal_handler_may_write_and_read_in_the_middle_of_it(outer: str, inner: str) -> None:
+    """At every fifth place, since there are many and each is in several actions."""
+    place = 0
+    while True:
+        playground = Playground(place)
+        playground.write("a", slots(*range(SLOTS)))
+        with Interrupts([place], partial(HANDLERS[inner], playground)) as interrupts:
+            ACTIONS[outer](playground)
+        playground.write("c", slots(0, 1, 2, 3))
+        playground.read("a", slots(0, 1, 2, 3))
+        assert playground.end() == [], f"interrupted at place {place}"
+        if not interrupts.raised:
+            break
+        place += 5
+    assert place > 20
