@@ -15,10 +15,11 @@ import numpy as np
 from forebay._batches import HoldState
 from forebay._core import Core
 from forebay._crossing import Crossing
-from forebay._payloads import copy_of
+from forebay._homes import Home
 from forebay._prefetch import Prefetcher
 from forebay._snapshot import Snapshot, snapshot_of
 from forebay._stages import Stage
+from forebay._state import Saved
 from forebay._stores import Ints
 from forebay._threads import participant_of
 from forebay._transforms import Transforms
@@ -31,17 +32,21 @@ class Capture(Crossing):
         core: the buffer's.
         transforms: those whose states belong to the snapshot.
         prefetcher: the queue that belongs to it, if there is one.
+        home: where its batches are.
 
     Attributes:
         transforms: the states of the transforms, once it has begun.
     """
 
-    def __init__(self, core: Core, transforms: Transforms, prefetcher: Prefetcher | None) -> None:
+    def __init__(
+        self, core: Core, transforms: Transforms, prefetcher: Prefetcher | None, home: Home
+    ) -> None:
         super().__init__(core)
         self._transforms = transforms
         self._prefetcher = prefetcher
+        self._home = home
         self.transforms: list[object] = []
-        self._copies: dict[int, object] = {}
+        self._copies: dict[int, Saved] = {}
 
     def begin(self) -> Snapshot:
         """CaptureAsk and Capture: return the snapshot, whose rows are still to be copied."""
@@ -51,7 +56,7 @@ class Capture(Crossing):
         if self._prefetcher is not None:
             self._prefetcher.wait_settled(None)  # which gathers what an exception has left
         self._wait_for(self._is_quiet)
-        self._copies = {number: copy_of(payload) for number, payload in self._queued()}
+        self._copies = {number: self._home.saved(batch) for number, batch in self._queued()}
         self.transforms = self._transforms.states()
         block = np.empty_like(ledger.layout.block)
         block.fill(0)  # so that no page is made inside the section
@@ -61,7 +66,7 @@ class Capture(Crossing):
         self._snapshot = snapshot_of(image, self._copies.keys(), slots)
         return self._snapshot
 
-    def payloads(self) -> list[object]:
+    def payloads(self) -> list[Saved]:
         """Return copies of the batches that are queued up in the snapshot, oldest first."""
         return [self._copies[number] for number in self._snapshot.numbers]
 

@@ -14,7 +14,7 @@ import torch
 
 from forebay._errors import CheckpointError
 from forebay._snapshot import COUNTERS, Snapshot
-from forebay._state import FORMAT, KINDS, PREFETCHED_VERSION, VERSION, Settings
+from forebay._state import FORMAT, KINDS, PREFETCHED_VERSION, VERSION, Saved, Settings
 from forebay._stores import Flags, Ints
 
 MOST: Final = 2**62
@@ -38,7 +38,7 @@ class Checked(NamedTuple):
 
     snapshot: Snapshot
     data: object
-    payloads: list[object]
+    payloads: list[Saved]
     transforms: list[object]
 
 
@@ -155,7 +155,7 @@ def _free(value: object, slots: Ints, capacity: int) -> tuple[Ints, int]:
     return free, fresh
 
 
-def _queue(value: object, target: Settings) -> tuple[list[tuple[Ints, Ints]], list[object]]:
+def _queue(value: object, target: Settings) -> tuple[list[tuple[Ints, Ints]], list[Saved]]:
     """Return the batches that were drawn ahead, each of slots and of the target's size."""
     if value is None:
         return [], []
@@ -176,7 +176,7 @@ def _queue(value: object, target: Settings) -> tuple[list[tuple[Ints, Ints]], li
     queue, payloads = [], []
     for number, batch in enumerate(batches):
         where = f"prefetched.batches[{number}]"
-        entry = _dict(batch, where, {"slots", "stamps", "batch"})
+        entry = _dict(batch, where, {"slots", "stamps", "batch"}, {"elsewhere"})
         held = _numbers(entry["slots"], f"{where}.slots", target.capacity)
         size = target.batch_size
         if len(held) != size and not (target.short and size and 0 < len(held) < size):
@@ -188,7 +188,8 @@ def _queue(value: object, target: Settings) -> tuple[list[tuple[Ints, Ints]], li
         if target.order != "replacement":
             _demand(len(np.unique(held)) == len(held), f"{where}.slots", "different slots")
         queue.append((held, remembered))
-        payloads.append(entry["batch"])
+        elsewhere = _rising(entry.get("elsewhere", []), f"{where}.elsewhere")
+        payloads.append(Saved(entry["batch"], elsewhere))
     return queue, payloads
 
 
@@ -341,6 +342,13 @@ def _number(value: object, where: str, end: int) -> int:
     if not 0 <= value < end:
         refuse(where, f"0 to {end - 1}", value)
     return value
+
+
+def _rising(value: object, where: str) -> list[int]:
+    """Return a copy of a list of rising ints."""
+    numbers = [_number(number, where, MOST) for number in _list(value, where)]
+    _demand(numbers == sorted(set(numbers)), where, "rising numbers")
+    return numbers
 
 
 def _numbers(value: object, where: str, end: int, length: int | None = None) -> Ints:

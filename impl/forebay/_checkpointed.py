@@ -18,7 +18,7 @@ from forebay._checked import checked
 from forebay._checkpoint import read_checkpoint, write_checkpoint
 from forebay._crossing import Crossing
 from forebay._errors import CheckpointError, RecordMismatch
-from forebay._payloads import copy_of
+from forebay._homes import Home
 from forebay._restore import Restore
 from forebay._saved_rows import Columns, PinnedRows, Saving
 from forebay._state import Settings, State, state_of
@@ -51,7 +51,8 @@ class CheckpointBase(BufferBase):
         Returns:
             A nested dict of ints, strings, lists and tensors, and of the objects that a
             `ListStorage` or a transform puts there; `load_state_dict` takes it. What a
-            `ListStorage` does not copy on a read is not copied here either.
+            `ListStorage` does not copy on a read is not copied here either. Records and batches of
+            a device are on the host, and can be loaded on either.
 
         Raises:
             RuntimeError: it is called inside another call of the buffer, as by a transform.
@@ -199,7 +200,8 @@ class CheckpointBase(BufferBase):
 
     def _capture(self) -> Capture:
         self._check_outside()
-        capture = Capture(self._core, self._transforms, self._prefetcher)
+        home = Home(self._storage)
+        capture = Capture(self._core, self._transforms, self._prefetcher, home)
         self._saving()
         return capture
 
@@ -226,8 +228,6 @@ class CheckpointBase(BufferBase):
         seconds = timeout_seconds(timeout)
         settings, storage = self._settings(), self._saving()
         read = checked(state, settings)
-        if not owned:
-            read = read._replace(payloads=[copy_of(payload) for payload in read.payloads])
         try:
             arrival = storage.accept(read.data, read.snapshot.slots)
         except RecordMismatch as error:
@@ -236,7 +236,8 @@ class CheckpointBase(BufferBase):
                 f"those of this buffer:\n  {error}\nforebay.read_records(path) reads them from a "
                 f"file, to be extended into any buffer after whatever makes them fit"
             ) from error
-        restore = Restore(self._core, self._transforms, self._prefetcher, read, arrival)
+        ahead = Home(self._storage).arrived(read.payloads, owned=owned)
+        restore = Restore(self._core, self._transforms, self._prefetcher, read, arrival, ahead)
         _settled(restore, lambda: restore.run(seconds))
 
 

@@ -21,8 +21,9 @@ since none of its parent's rows are its own.
   ready or failed is `ledger.batches.state(row)`;
 - `payload(number)` is the batch of one that is ready: the object that a reader will get, so what
   has to last is a copy, made before a reader can have it;
-- `adopt(entries)` returns the stores that enter gathered batches for rows that the same commit
-  makes; from then on they are taken like any others. Numbers must never have been used before;
+- `adopt(entries, event)` returns the stores that enter gathered batches for rows that the same
+  commit makes; from then on they are taken like any others. Numbers must never have been used
+  before;
 - `forget()` drops all payloads, for rows that are gone;
 - `wait_settled(deadline)` (outside) waits until nothing of the queue gathers, stale ones included;
 - `emptied()` (outside) is a block in which the queue is empty and stays so.
@@ -193,14 +194,20 @@ class Prefetcher:
             raise KeyError(f"no batch of number {number} is ready")
         return self._hand_over.receive(found.batch, found.event)
 
-    def adopt(self, entries: Sequence[tuple[int, int, Ints, "Batch"]]) -> list[Store]:
-        """Return the stores that enter gathered batches: row, number, slots and batch of each."""
+    def adopt(
+        self, entries: Sequence[tuple[int, int, Ints, "Batch"]], event: Event | None
+    ) -> list[Store]:
+        """Return the stores that enter gathered batches: row, number, slots and batch of each.
+
+        Whoever is handed one waits for the event on its device.
+        """
         payloads = []
         for row, number, slots, batch in entries:
             payload = Payload(self._new_call())
             payload.call.places[:] = [NONE, row, 0, number]
             payload.call.slots = slots
             payload.batch = batch
+            payload.event = event
             payload.submitted = payload.done = True
             payloads.append(payload)
         return [(self._payloads, _END, payloads)]

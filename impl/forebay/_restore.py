@@ -22,6 +22,7 @@ from forebay._core import SETTLING, Core
 from forebay._crossing import Crossing
 from forebay._describe import describe
 from forebay._errors import CheckpointError
+from forebay._homes import Arrived
 from forebay._prefetch import Prefetcher
 from forebay._saved_rows import Arrival
 from forebay._stages import Stage
@@ -41,6 +42,7 @@ class Restore(Crossing):
         prefetcher: where batches that were drawn ahead go, if the buffer draws ahead.
         state: what the buffer will be.
         arrival: its records.
+        ahead: its batches that were drawn ahead.
     """
 
     def __init__(
@@ -50,12 +52,14 @@ class Restore(Crossing):
         prefetcher: Prefetcher | None,
         state: Checked,
         arrival: Arrival,
+        ahead: Arrived,
     ) -> None:
         super().__init__(core)
         self._transforms = transforms
         self._prefetcher = prefetcher
         self._state = state
         self._arrival = arrival
+        self._ahead = ahead
         self._owner = 0 if prefetcher is None else prefetcher.owner()
 
     def run(self, timeout: float | None) -> None:
@@ -169,11 +173,12 @@ class Restore(Crossing):
             first = self._ledger.cells[at.NEXT_BATCH]
             payloads = prefetcher.adopt(
                 [
-                    (row, first + row, slots, payload)
-                    for row, ((slots, _), payload) in enumerate(
-                        zip(queue, self._state.payloads, strict=True)
+                    (row, first + row, slots, batch)
+                    for row, ((slots, _), batch) in enumerate(
+                        zip(queue, self._ahead.batches, strict=True)
                     )
-                ]
+                ],
+                self._ahead.event,
             )
         self._boundary.restore(self._state.snapshot, self._owner, payloads)
 

@@ -76,11 +76,24 @@ class Settings(NamedTuple):
         return {"kind": self.kind, "capacity": self.capacity, **self.sampled(), **sizes}
 
 
+class Saved(NamedTuple):
+    """A batch that was drawn ahead, as a state has it.
+
+    Attributes:
+        batch: a copy of it, on the host.
+        elsewhere: the numbers of those of its tensors that were not where the storage gathers
+            batches, and are where they were.
+    """
+
+    batch: object
+    elsewhere: list[int]
+
+
 def state_of(
     settings: Settings,
     snapshot: Snapshot,
     data: object,
-    payloads: Sequence[object],
+    payloads: Sequence[Saved],
     transforms: list[object],
 ) -> State:
     """Return a snapshot as a state.
@@ -93,7 +106,12 @@ def state_of(
         transforms: the states of the transforms.
     """
     queue = [
-        {"slots": _tensor(slots), "stamps": _tensor(stamps), "batch": payload}
+        {
+            "slots": _tensor(slots),
+            "stamps": _tensor(stamps),
+            "batch": payload.batch,
+            **({"elsewhere": payload.elsewhere} if payload.elsewhere else {}),
+        }
         for (slots, stamps), payload in zip(snapshot.queue, payloads, strict=True)
     ]
     return {

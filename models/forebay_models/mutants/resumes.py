@@ -8,13 +8,14 @@ write and read while a capture is taken. What can only be wrong with an overwrit
 
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Final
 from unittest.mock import patch
 
 import forebay._ages
 import forebay._capture
+import forebay._homes
 import forebay._payloads
 import forebay._snapshot
 import numpy as np
@@ -23,11 +24,13 @@ from forebay._ages import AgeOrder
 from forebay._boundary import Boundary
 from forebay._capture import Capture
 from forebay._ledger import Ledger
+from forebay._payloads import OfTensor
 from forebay._snapshot import Snapshot
 from forebay._stores import Ints, Store
 from forebay._tickets import Kind
 from forebay._transforms import Transforms
 
+from forebay_models.mutants.device import DEVICE_MUTANTS
 from forebay_models.mutants.overwriting_resumes import RING_RESUME_MUTANTS, RING_SNAPSHOT_MUTANTS
 from forebay_models.mutants.resume_mutant import ResumeMutant
 
@@ -92,8 +95,8 @@ def _consumed(image: Ledger, kept: Collection[int]) -> None:
 _drop = forebay._snapshot._drop
 
 
-def _widened(value: object) -> object:
-    copied = _copy_of(value)
+def _widened(value: object, of_tensor: OfTensor) -> object:
+    copied = _copy_of(value, of_tensor)
     if isinstance(copied, torch.Tensor) or not hasattr(copied, "apply"):
         return copied
     return copied.apply(lambda leaf: leaf.float() if leaf.dtype is torch.bfloat16 else leaf)
@@ -147,7 +150,7 @@ RESUME_MUTANTS: Final[dict[str, ResumeMutant]] = {
     ),
     "dtype_widened": ResumeMutant(
         "leaves of batches that were drawn ahead come back in a wider dtype",
-        lambda: patch.object(forebay._capture, "copy_of", _widened),
+        lambda: patch.object(forebay._homes, "copy_of", _widened),
     ),
     **RING_RESUME_MUTANTS,
 }
@@ -186,7 +189,13 @@ SNAPSHOT_MUTANTS: Final[dict[str, ResumeMutant]] = {
 
 @contextmanager
 def planted_in_resumes(fault: str) -> Iterator[None]:
-    """Plant the fault of that name for the length of the block; nothing without a name."""
-    mutants = {**RESUME_MUTANTS, **SNAPSHOT_MUTANTS}
-    with mutants[fault].plant() if fault else nullcontext():
+    """Plant the fault of that name, or one of a storage on a device, for the length of the block.
+
+    Nothing without a name.
+    """
+    if not fault:
+        yield
+        return
+    found = DEVICE_MUTANTS.get(fault) or {**RESUME_MUTANTS, **SNAPSHOT_MUTANTS}[fault]
+    with found.plant():
         yield
