@@ -22,7 +22,7 @@ from forebay_models.progress import Observer, bar
 from forebay_models.targets import Target
 from forebay_models.verdicts import report
 
-HISTORIES = {Target.LOCAL: 200, Target.SHARED: 40}
+HISTORIES = {Target.LOCAL: 200, Target.SHARED: 40, Target.SIMULATED: 200, Target.CUDA: 200}
 """How many are recorded unless it is said: as many as take half a minute."""
 
 
@@ -54,7 +54,8 @@ def linear(
 ) -> None:
     """Record real runs and search for an order of steps that explains each.
 
-    Of threads; or with `--target shared` of processes, some of which are killed.
+    Of threads, with their records on the host or, with `--target simulated` or `cuda`, on a device;
+    or with `--target shared` of processes, some of which are killed.
 
     Example: `forebay campaign linear --histories 1000 --seed 7 --keep failed.jsonl`
     """
@@ -132,11 +133,18 @@ def run_linear(
 
 
 def _faults(target: Target) -> Mapping[str, Fault]:
-    """Return what can be planted: in the library, and in what heals a shared buffer."""
+    """Return what can be planted: in the library, and in what only a target of this kind has."""
+    from forebay_models.device.prompt import DEVICE_TARGETS
+    from forebay_models.mutants.device import DEVICE_MUTANTS
     from forebay_models.mutants.local import LOCAL_MUTANTS
     from forebay_models.mutants.shared import SHARED_MUTANTS
 
-    return {**LOCAL_MUTANTS, **(SHARED_MUTANTS if target is Target.SHARED else {})}
+    more: Mapping[str, Fault] = {}
+    if target in DEVICE_TARGETS:
+        more = DEVICE_MUTANTS
+    elif target is Target.SHARED:
+        more = SHARED_MUTANTS
+    return {**LOCAL_MUTANTS, **more}
 
 
 def _known_fault(target: Target, name: str) -> str:

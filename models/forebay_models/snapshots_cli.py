@@ -36,7 +36,7 @@ def snapshots(
     Example: `forebay campaign snapshots --target shared --count 1000 --seed 7`
     """
     seconds = budget_seconds(budget)
-    fault = "" if plant is None else _known_fault(plant)
+    fault = "" if plant is None else _known_fault(target, plant)
     with bar() as observer:
         outcome = run_snapshots(
             target, count=count, seconds=seconds, seed=seed, fault=fault, observer=observer
@@ -81,8 +81,11 @@ def run_snapshots(
     return outcome
 
 
-def _known_fault(name: str) -> str:
+def _known_fault(target: Target, name: str) -> str:
     """Return the name of a fault that can be planted, or say which there are."""
+    from forebay_models.device.prompt import DEVICE_TARGETS
+    from forebay_models.mutants.device import DEVICE_MUTANTS
     from forebay_models.mutants.resumes import RESUME_MUTANTS, SNAPSHOT_MUTANTS
 
-    return one_of([*SNAPSHOT_MUTANTS, *RESUME_MUTANTS], name)
+    of_device = DEVICE_MUTANTS if target in DEVICE_TARGETS else ()
+    return one_of([*SNAPSHOT_MUTANTS, *RESUME_MUTANTS, *of_device], name)

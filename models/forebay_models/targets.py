@@ -1,7 +1,9 @@
 """What can be driven, and what of the specification can be exercised there.
 
 `local` is the buffer on threads, which cannot be killed and are all of one process. `shared` is a
-buffer over a `SharedStorage`; its participants can, and each is a process of its own.
+buffer over a `SharedStorage`; its participants can, and each is a process of its own. `simulated`
+and `cuda` are the buffer on threads with its records on a device: one that runs what is queued when
+an adversary says so, and a GPU.
 """
 
 from collections.abc import Mapping
@@ -12,7 +14,7 @@ from forebay_spec.actions import ACTIONS
 from forebay_spec.bounds import FEATURES, QUICK, Bounds
 from forebay_spec.properties import WITNESSES
 
-StorageKind = Literal["tensor", "list", "shared"]
+StorageKind = Literal["tensor", "list", "shared", "simulated", "cuda"]
 _DEATHS: Final = frozenset({"Kill", "Recover"})
 _OF_ONE_PROCESS_ONLY: Final = frozenset({"HeldOffByCapture"})
 """The witnesses that need two actors of one process."""
@@ -23,6 +25,8 @@ class Target(StrEnum):
 
     LOCAL = "local"
     SHARED = "shared"
+    SIMULATED = "simulated"
+    CUDA = "cuda"
 
 
 class Scope(NamedTuple):
@@ -76,4 +80,8 @@ LOCAL: Final = Scope(
 SHARED: Final = Scope(
     Target.SHARED, ("shared",), FEATURES, tuple(ACTIONS), _witnesses(_OF_MANY), _OF_MANY
 )
-SCOPES: Final[Mapping[Target, Scope]] = {scope.target: scope for scope in (LOCAL, SHARED)}
+SIMULATED: Final = LOCAL._replace(target=Target.SIMULATED, storages=("simulated",))
+CUDA: Final = LOCAL._replace(target=Target.CUDA, storages=("cuda",))
+SCOPES: Final[Mapping[Target, Scope]] = {
+    scope.target: scope for scope in (LOCAL, SHARED, SIMULATED, CUDA)
+}

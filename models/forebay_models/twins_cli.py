@@ -32,15 +32,15 @@ def twins(
     """Save a buffer in the middle of a random program, restore it, and let both go on.
 
     The twin is restored from a `state_dict`, from files or from a pickle; here or in a new process;
-    into a new buffer or a used one, on threads or shared; and is saved again itself. Both then do
-    the same, and every index, bit, gradient, error and counter is compared. Where a batch had
-    failed, or somebody had a lease and records are used up, each record is accounted for instead.
-    Half of the buffers overwrite their oldest records.
+    into a new buffer or a used one, on threads or shared, on a device or off it; and is saved again
+    itself. Both then do the same, and every index, bit, gradient, error and counter is compared.
+    Where a batch had failed, or somebody had a lease and records are used up, each record is
+    accounted for instead. Half of the buffers overwrite their oldest records.
 
     Example: `forebay campaign twins --target shared --runs 2000 --seed 7`
     """
     seconds = budget_seconds(budget)
-    fault = "" if plant is None else _known_fault(plant)
+    fault = "" if plant is None else _known_fault(target, plant)
     with bar() as observer:
         outcome = run_twins(
             target, runs=runs, seconds=seconds, seed=seed, fault=fault, observer=observer
@@ -85,8 +85,11 @@ def run_twins(
     return outcome
 
 
-def _known_fault(name: str) -> str:
+def _known_fault(target: Target, name: str) -> str:
     """Return the name of a fault that can be planted, or say which there are."""
+    from forebay_models.device.prompt import DEVICE_TARGETS
+    from forebay_models.mutants.device import DEVICE_MUTANTS
     from forebay_models.mutants.resumes import RESUME_MUTANTS
 
-    return one_of(RESUME_MUTANTS, name)
+    of_device = DEVICE_MUTANTS if target in DEVICE_TARGETS else ()
+    return one_of([*RESUME_MUTANTS, *of_device], name)

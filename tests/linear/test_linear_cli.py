@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 import typer
 from forebay_models import linear_cli
 from forebay_models.linear.lines import read
@@ -32,6 +33,32 @@ def test_json_has_the_verdict_and_the_figures(app: typer.Typer) -> None:
     assert result.exit_code == Verdict.HOLDS
 
 
+def test_records_may_be_on_a_simulated_device(app: typer.Typer) -> None:
+    arguments = ["linear", "--target", "simulated", "--histories", "3", "--seed", "2", "--json"]
+    result = CliRunner().invoke(app, arguments)
+    (outcome,) = json.loads(result.stdout)["outcomes"]
+    assert outcome["name"] == "linear simulated"
+    assert outcome["verdict"] == "holds"
+    assert outcome["figures"]["histories"] == 3
+    assert result.exit_code == Verdict.HOLDS
+
+
+def test_without_a_cuda_device_it_could_not_run(
+    app: typer.Typer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    result = CliRunner().invoke(app, ["linear", "--target", "cuda"])
+    assert result.exit_code == Verdict.COULD_NOT_RUN
+    assert "torch finds no CUDA device" in result.stdout
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_records_may_be_on_a_cuda_device(app: typer.Typer) -> None:
+    result = CliRunner().invoke(app, ["linear", "--target", "cuda", "--histories", "20"])
+    assert result.exit_code == Verdict.HOLDS, result.stdout
+
+
 def test_fewer_histories_than_wanted_are_no_pass(app: typer.Typer) -> None:
     result = CliRunner().invoke(app, ["linear", "--budget", "1ms"])
     assert result.exit_code == Verdict.INCONCLUSIVE
@@ -54,6 +81,8 @@ def test_a_fault_that_there_is_not_is_refused(app: typer.Typer) -> None:
     assert result.exit_code == 2
     of_shared = CliRunner().invoke(app, ["linear", "--plant", "dead_hold_delivered"])
     assert of_shared.exit_code == 2
+    of_device = CliRunner().invoke(app, ["linear", "--plant", "published_without_event"])
+    assert of_device.exit_code == 2
 
 
 def test_processes_are_recorded_and_killed(app: typer.Typer) -> None:

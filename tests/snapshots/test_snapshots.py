@@ -17,12 +17,14 @@ from forebay_models.snapshots.setting import Reader, Setting, setting_of
 from forebay_models.targets import Target
 from typer.testing import CliRunner
 
+from tests.device.targets import EVERY_TARGET
+
 PLAIN = Setting(
     "fifo", 1, 2, 12, 2, "tensor", writers=(3,), readers=(Reader("sample", 2, True),), empties=False
 )
 
 
-@pytest.mark.parametrize("target", Target)
+@pytest.mark.parametrize("target", EVERY_TARGET)
 def test_snapshots_hold(target: Target) -> None:
     outcome = run_rounds(target, count=120, seconds=None, seed=3)
     assert outcome.verdict is Verdict.HOLDS, outcome.detail
@@ -143,3 +145,14 @@ def test_the_command_line() -> None:
     assert "of 4000 snapshots; give it more time" in cut.stdout
     unknown = CliRunner().invoke(app, ["snapshots", "--plant", "no such fault"])
     assert unknown.exit_code == Verdict.COULD_NOT_RUN
+    of_device = CliRunner().invoke(app, ["snapshots", "--plant", "event_recorded_before_copy"])
+    assert of_device.exit_code == Verdict.COULD_NOT_RUN
+
+
+def test_a_fault_of_a_device_can_be_planted_there() -> None:
+    app = typer.Typer()
+    app.command("snapshots")(snapshots_cli.snapshots)
+    app.command("other")(lambda: None)
+    planted = ["--target", "simulated", "--plant", "event_recorded_before_copy"]
+    result = CliRunner().invoke(app, ["snapshots", *planted])
+    assert result.exit_code == Verdict.VIOLATED

@@ -17,10 +17,12 @@ from forebay_models.twins.seen import difference, seen
 from tensordict import TensorDict
 from typer.testing import CliRunner
 
+from tests.device.targets import EVERY_TARGET
+
 STEPS = (Step("extend", 5), Step("batch", 1), Step("at_least", 3), Step("extend", 2))
 
 
-@pytest.mark.parametrize("target", Target)
+@pytest.mark.parametrize("target", EVERY_TARGET)
 def test_a_few_runs_hold(target: Target) -> None:
     outcome = run_programs(target, runs=15, seconds=None, seed_number=4)
     assert outcome.verdict is Verdict.HOLDS, outcome.detail
@@ -103,3 +105,15 @@ def test_the_command_line() -> None:
     assert "of 500 runs; give it more time" in cut.stdout
     unknown = CliRunner().invoke(app, ["twins", "--plant", "no such fault"])
     assert unknown.exit_code == Verdict.COULD_NOT_RUN
+    of_device = CliRunner().invoke(app, ["twins", "--plant", "event_recorded_before_copy"])
+    assert of_device.exit_code == Verdict.COULD_NOT_RUN
+
+
+def test_a_fault_of_a_device_can_be_planted_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("forebay_models.twins.run.SHRINKING", 0.0)
+    app = typer.Typer()
+    app.command("twins")(twins_cli.twins)
+    app.command("other")(lambda: None)
+    planted = ["--target", "simulated", "--plant", "event_recorded_before_copy"]
+    result = CliRunner().invoke(app, ["twins", *planted])
+    assert result.exit_code == Verdict.VIOLATED

@@ -23,6 +23,7 @@ from forebay import BlockingReplayBuffer, CancelToken
 from tensordict import TensorDict
 
 from forebay_models.adapters.records import storage_of
+from forebay_models.device.prompt import aside, device_storage
 from forebay_models.linear.actor import Actor
 from forebay_models.linear.history import History
 from forebay_models.linear.outsider import Outsider
@@ -67,8 +68,10 @@ class Run:
         self.plan = plan
         self.recorder = Recorder()
         self.numbers = itertools.count(1)  # of records, never the same twice
+        on_device = device_storage(plan.storage, plan.capacity, plan.seed)
+        self._storage = on_device or storage_of(plan.storage, plan.capacity)
         self.buffer = BlockingReplayBuffer(
-            SlowStorage(storage_of(plan.storage, plan.capacity), plan.choices("storage")),
+            SlowStorage(self._storage, plan.choices("storage")),
             consume_after_n_samples=plan.uses,
             order=plan.order,
             transform=self._transform,
@@ -127,7 +130,8 @@ class Run:
 
     def _work(self, actor: Actor) -> None:
         self._here.actor = actor
-        actor.work()
+        with aside(self._storage):
+            actor.work()
 
     def _transform(self, batch: TensorDict) -> object:
         actor: Actor = self._here.actor

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from forebay_models.counterexample import Counterexample, Row
+from forebay_models.device.prompt import without_device
 from forebay_models.linear.check import LIMIT, search
 from forebay_models.linear.history import History, Operation
 from forebay_models.linear.lines import read, write
@@ -43,6 +44,8 @@ KITS: Final[Mapping[Target, Kit]] = {
     Target.SHARED: Kit(
         record_processes, f"{len(PROCESSES)} processes, one or two of which are killed"
     ),
+    Target.SIMULATED: Kit(record, f"on a simulated device, {len(CAST)} threads"),
+    Target.CUDA: Kit(record, f"on a CUDA device, {len(CAST)} threads"),
 }
 
 
@@ -100,7 +103,8 @@ def run_histories(
     """Record histories of a buffer and check each.
 
     Args:
-        target: the buffer on threads, or one that processes share.
+        target: the buffer on threads, its records on the host or on a device, or one that
+            processes share.
         seconds: after which no other history is begun, or None for no limit.
         seed: the number of the first workload; the others follow.
         histories: how many are wanted; fewer are inconclusive.
@@ -111,6 +115,8 @@ def run_histories(
         tell: is told how far it has come.
     """
     name, kit = f"linear {target.value}", KITS[target]
+    if (cannot := without_device(target, name)) is not None:
+        return cannot
     began = time.monotonic()
     tally = Tally()
     failure: Counterexample | None = None

@@ -32,13 +32,13 @@ def records(writer: int, first: int, count: int) -> TensorDict:
 
 
 def columns(data: Any) -> dict[str, torch.Tensor]:
-    """Return the leaves of a batch, which may be a list of records."""
+    """Return the leaves of a batch, on the host; the batch may be a list of records."""
     names = ("writer", "number", "body", "sum")
     if isinstance(data, list):
         if not data:
             return {name: value[:0] for name, value in records(0, 0, 1).items()}
         return {name: torch.stack([record[name] for record in data]) for name in names}
-    return {name: data[name] for name in names}
+    return {name: data[name].cpu() for name in names}
 
 
 def identities(data: Any) -> tuple[Ints, list[str]]:

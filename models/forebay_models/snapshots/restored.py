@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from forebay import BlockingReplayBuffer
 
+from forebay_models.device.prompt import ON_DEVICE, awaited
 from forebay_models.snapshots.judge import left_in
 from forebay_models.snapshots.records import identities
 from forebay_models.snapshots.round import Snapshot
@@ -17,9 +18,15 @@ PATIENCE: Final = 60.0
 _DRAWS: Final = 5
 
 
-def wrong_when_restored(setting: Setting, snapshot: Snapshot) -> list[str]:
-    """Restore a snapshot into a new buffer, take records out, and tell what is wrong with them."""
-    buffer = setting.make(seed=1)
+def wrong_when_restored(
+    setting: Setting, snapshot: Snapshot, *, on_host: bool = False
+) -> list[str]:
+    """Restore a snapshot into a new buffer, take records out, and tell what is wrong with them.
+
+    With `on_host` the records of a device are restored into the memory of the host.
+    """
+    moves = on_host and setting.storage in ON_DEVICE
+    buffer = (setting._replace(storage="tensor") if moves else setting).make(seed=1)
     if snapshot.path:
         buffer.loads(snapshot.path, timeout=0)
     else:
@@ -35,7 +42,7 @@ def _once_each(buffer: BlockingReplayBuffer, setting: Setting, state: dict[str, 
     """Take everything out of a buffer that uses its records up."""
     given: Counter[int] = Counter()
     for batch in buffer.available():
-        found, torn = identities(batch)
+        found, torn = identities(awaited(buffer.storage, batch))
         if torn:
             return torn
         given.update(found.tolist())
@@ -81,5 +88,6 @@ def _again_and_again(buffer: Buffer, setting: Setting, state: dict[str, Any]) ->
 
 def _sample(buffer: Buffer) -> list[int]:
     """Sample a batch and return its records."""
-    found: list[int] = identities(buffer.sample(timeout=PATIENCE))[0].tolist()
+    batch = awaited(buffer.storage, buffer.sample(timeout=PATIENCE))
+    found: list[int] = identities(batch)[0].tolist()
     return found

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from forebay._checkpoint import read_checkpoint
 
+from forebay_models.device.prompt import aside
 from forebay_models.snapshots.setting import Buffer, Reader, Setting
 from forebay_models.snapshots.work import STOP, Board, Log, read, told, work, write
 
@@ -138,10 +139,11 @@ class Round:
 
     def _labour(self, place: int) -> None:
         job = self._jobs[place]
-        if isinstance(job, int):
-            write(self._buffer, self._board, place, job)
-        else:
-            self._keep(place, *read(self._buffer, self._board, place, job))
+        with aside(self._buffer.storage):
+            if isinstance(job, int):
+                write(self._buffer, self._board, place, job)
+            else:
+                self._keep(place, *read(self._buffer, self._board, place, job))
 
     def _keep(self, place: int, log: Log, wrong: list[str]) -> None:
         self._evidence.logs[place] = log

@@ -11,6 +11,7 @@ from typing import Final
 
 from forebay_models.campaign.quiet import quiet_library
 from forebay_models.counterexample import Counterexample
+from forebay_models.device.prompt import without_device
 from forebay_models.mutants.resumes import planted_in_resumes
 from forebay_models.outcome import Outcome, Verdict
 from forebay_models.snapshots.restored import wrong_when_restored
@@ -77,15 +78,18 @@ def run_rounds(
     """Take snapshots, judge each, and return what has come out.
 
     Args:
-        target: threads, or processes that share the buffer.
+        target: threads, of which the records are on the host or on a device, or processes that
+            share the buffer.
         count: how many are wanted; fewer are inconclusive.
         seconds: after which no other round is begun, or None for no limit.
         seed: of the settings; who comes first is open.
         fault: the name of a planted fault, or nothing.
         tell: is told how far it has come.
     """
-    began = time.monotonic()
-    name, search = f"snapshots {target.value}", Search()
+    name = f"snapshots {target.value}"
+    if (cannot := without_device(target, name)) is not None:
+        return cannot
+    began, search = time.monotonic(), Search()
     with quiet_library(), _switching_often(), planted_in_resumes(fault):
         while search.snapshots < count and search.failure is None:
             if seconds is not None and time.monotonic() - began > seconds:
@@ -139,7 +143,8 @@ def _round(setting: Setting, count: int, seed: int, search: Search) -> list[str]
             search.count(setting, snapshot)
             if not wrong and number % RESTORED == 0:
                 search.restored += 1
-                wrong = wrong_when_restored(setting, snapshot)
+                on_host = search.restored % 2 == 0
+                wrong = wrong_when_restored(setting, snapshot, on_host=on_host)
             if wrong:
                 return [f"snapshot {number} of round {search.rounds}:", *wrong]
         if isinstance(judge, RingJudge):

@@ -13,7 +13,9 @@ from forebay import (
     SharedStorage,
     TensorStorage,
 )
+from forebay._device_storage import DeviceStorage
 
+from forebay_models.device.prompt import device_storage
 from forebay_models.snapshots.records import records
 from forebay_models.targets import StorageKind, Target
 
@@ -97,8 +99,11 @@ class Setting(NamedTuple):
 
     def make(self, seed: int = 0) -> Buffer:
         """Return a new buffer."""
-        storage: TensorStorage | ListStorage | SharedStorage
-        if self.storage == "shared":
+        storage: TensorStorage | ListStorage | SharedStorage | DeviceStorage
+        on_device = device_storage(self.storage, self.capacity, seed)
+        if on_device is not None:
+            storage = on_device
+        elif self.storage == "shared":
             storage = SharedStorage(self.capacity, example=records(0, 0, 1)[0])
         else:
             storage = (TensorStorage if self.storage == "tensor" else ListStorage)(self.capacity)
@@ -124,6 +129,8 @@ class Setting(NamedTuple):
 _STORAGES: Final[dict[Target, tuple[StorageKind, ...]]] = {
     Target.LOCAL: ("tensor", "tensor", "list"),
     Target.SHARED: ("shared",),
+    Target.SIMULATED: ("simulated",),
+    Target.CUDA: ("cuda",),
 }
 
 

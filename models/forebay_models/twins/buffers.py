@@ -13,7 +13,9 @@ from forebay import (
     SharedStorage,
     TensorStorage,
 )
+from forebay._device_storage import DeviceStorage
 
+from forebay_models.device.prompt import device_storage
 from forebay_models.targets import StorageKind
 from forebay_models.twins.program import Recipe
 from forebay_models.twins.schemas import TRANSFORMS, example, records
@@ -26,8 +28,11 @@ ELSEWHERE: Final = 10_000_000
 
 def made(recipe: Recipe, storage: StorageKind, seed: int, appended: tuple[str, ...]) -> Buffer:
     """Return a new buffer, with its records in `storage`, and transforms appended."""
-    where: TensorStorage | ListStorage | SharedStorage
-    if storage == "shared":
+    where: TensorStorage | ListStorage | SharedStorage | DeviceStorage
+    on_device = device_storage(storage, recipe.capacity, seed)
+    if on_device is not None:
+        where = on_device
+    elif storage == "shared":
         where = SharedStorage(recipe.capacity, example=example(recipe.schema))
     else:
         where = (TensorStorage if storage == "tensor" else ListStorage)(recipe.capacity)

@@ -4,6 +4,7 @@ from forebay import _layout as at
 from forebay._batches import HoldState
 from forebay._overwriting import OverwritingLedger
 
+from forebay_models.device.prompt import awaited
 from forebay_models.twins.buffers import Buffer
 from forebay_models.twins.schemas import numbers_of
 
@@ -31,7 +32,8 @@ def ahead_of(buffer: Buffer) -> dict[int, list[int]]:
     if prefetcher is None:
         return {}
     ready = _queued(buffer, HoldState.READY)
-    return {number: numbers_of(prefetcher.payload(number)) for number in ready}
+    batches = {number: prefetcher.payload(number) for number in ready}
+    return {number: numbers_of(awaited(buffer.storage, batch)) for number, batch in batches.items()}
 
 
 def left_after_returns(ring: OverwritingLedger, ahead: dict[int, list[int]]) -> frozenset[int]:

@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -21,6 +21,7 @@ from forebay import BlockingReplayBuffer, Lease, ReplayBuffer
 from forebay._calls import NUMBER
 
 from forebay_models.campaign.quiet import quiet_library
+from forebay_models.device.prompt import aside, awaited, put_in
 from forebay_models.mutants.resumes import planted_in_resumes
 from forebay_models.targets import StorageKind
 from forebay_models.twins.account import Account, Drained
@@ -42,6 +43,8 @@ PATIENCE: Final = 30.0
 OF_A_STEP: Final = 10
 """Numbers of records that each step has for itself."""
 
+OF_THE_DEVICE: Final = 3
+"""Each step of so many writes what is on the device already, if the records are on one."""
 
 MOST_DRAWN: Final = 600
 """How often an overwriting buffer is sampled at most until it has given all that it has."""
@@ -202,10 +205,11 @@ class Being:
         return buffer
 
     def take(self, number: int, step: Step) -> Seen:
-        """Take a step; what is drawn ahead settles before and after."""
+        """Take a step, on a device on two streams in turns; what is drawn ahead settles first."""
         self._settle()
         try:
-            outcome = self._act(number, step)
+            with aside(self._buffer.storage) if number % 2 else nullcontext():
+                outcome = self._act(number, step)
         except (TimeoutError, RuntimeError, ValueError, ArithmeticError) as error:
             outcome = (type(error).__name__, None)
         self._settle()
@@ -260,6 +264,8 @@ class Being:
         if not len(state["records"]["slots"]):
             # Whether there ever was a record is seen here and nowhere else.
             state["records"]["data"] = None
+        for batch in state["prefetched"]["batches"]:
+            batch.pop("elsewhere", None)  # which storages of one program differ in
         return seen(state)
 
     def drain(self) -> Drained:
@@ -293,7 +299,7 @@ class Being:
             except (TimeoutError, ArithmeticError):
                 self._settle()
                 continue
-            took += numbers_of(batch)
+            took += numbers_of(awaited(self._buffer.storage, batch))
         return took
 
     def end(self) -> None:
@@ -309,6 +315,8 @@ class Being:
             case "extend":
                 batch = records(self._life.recipe.schema, number * OF_A_STEP, size)
                 numbers = numbers_of(batch)
+                if number % OF_THE_DEVICE == 0:
+                    batch = put_in(buffer.storage, batch)
                 index = buffer.extend(batch, timeout=0)
                 self._write(numbers)
                 return "written", index.tolist()
@@ -320,8 +328,9 @@ class Being:
                 return self._sample(size, 1)
             case "lease":
                 lease = buffer.lease(size, at_least=1, timeout=0)
-                self._leases.append((lease, numbers_of(lease.batch)))
-                return "leased", [lease.index.tolist(), seen(lease.batch)]
+                batch = awaited(buffer.storage, lease.batch)
+                self._leases.append((lease, numbers_of(batch)))
+                return "leased", [lease.index.tolist(), seen(batch)]
             case "commit" | "release":
                 return self._end_lease(step.kind)
             case "append":
@@ -355,6 +364,7 @@ class Being:
 
     def _sample(self, size: int | None, least: int | None) -> tuple[str, object]:
         batch, info = self._buffer.sample(size, True, at_least=least, timeout=0)
+        awaited(self._buffer.storage, batch)
         self._given.update(numbers_of(batch))
         return "sampled", [info["index"].tolist(), seen(batch)]
 

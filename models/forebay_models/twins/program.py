@@ -120,6 +120,16 @@ _RICHEST: Final = "odd"
 _STORAGES: Final[dict[Target, tuple[StorageKind, ...]]] = {
     Target.LOCAL: ("tensor", "tensor", "list"),
     Target.SHARED: ("shared",),
+    Target.SIMULATED: ("simulated", "simulated", "tensor"),
+    Target.CUDA: ("cuda", "cuda", "tensor"),
+}
+"""Of the originals."""
+
+_OF_TWINS: Final[dict[Target, tuple[StorageKind, ...]]] = {
+    Target.LOCAL: ("tensor", "shared"),
+    Target.SHARED: ("tensor", "shared"),
+    Target.SIMULATED: ("simulated", "simulated", "tensor", "shared"),
+    Target.CUDA: ("cuda", "cuda", "tensor", "shared"),
 }
 
 
@@ -152,11 +162,11 @@ def _possible(recipe: Recipe) -> Recipe:
     return recipe
 
 
-def _save(places: tuple[Place, ...]) -> st.SearchStrategy[Save]:
+def _save(target: Target, places: tuple[Place, ...]) -> st.SearchStrategy[Save]:
     return st.builds(
         Save,
         way=st.sampled_from(("state_dict", "dumps", "pickle")),
-        storage=st.sampled_from(("tensor", "shared")),
+        storage=st.sampled_from(_OF_TWINS[target]),
         used=st.booleans(),
         place=st.sampled_from(places),
     )
@@ -176,7 +186,7 @@ def programs(target: Target, places: tuple[Place, ...], sampler: str) -> st.Sear
     middle, last = _steps(_KINDS), _steps((*_KINDS, "close"))
     beginning = st.sampled_from(_BEGINNINGS if sampler in CONSUMING else (*_BEGINNINGS, *_FULL))
     first = st.builds(lambda *parts: sum(parts, ()), beginning, middle)
-    save, recipe = _save(places), _recipe(target, sampler)
+    save, recipe = _save(target, places), _recipe(target, sampler)
     one = st.tuples(recipe, st.tuples(first, last), st.tuples(save))
     two = st.tuples(recipe, st.tuples(first, middle, last), st.tuples(save, save))
     return st.one_of(one, two).map(lambda parts: _fitting(Program(*parts)))

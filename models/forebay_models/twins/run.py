@@ -18,6 +18,7 @@ from hypothesis.strategies import SearchStrategy
 
 from forebay_models.campaign.session import Enough
 from forebay_models.counterexample import Counterexample
+from forebay_models.device.prompt import without_device
 from forebay_models.outcome import Outcome, Verdict
 from forebay_models.tables import text_table
 from forebay_models.targets import Target
@@ -145,8 +146,11 @@ def run_programs(
         fault: the name of a planted fault, or nothing.
         tell: is told how far it has come.
     """
+    name = f"twins {target.value}"
+    if (cannot := without_device(target, name)) is not None:
+        return cannot
     began = time.monotonic()
-    search = Search(f"twins {target.value}", runs, seconds, fault, tell)
+    search = Search(name, runs, seconds, fault, tell)
     first = seed_number * _SPREAD
     slow = _shares(runs // _SPAWNED)
     usual = {sampler: share - slow[sampler] for sampler, share in _shares(runs).items()}

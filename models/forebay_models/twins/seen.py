@@ -42,7 +42,7 @@ class Collection(NamedTuple):
 def seen(value: Any) -> object:
     """Return what can be seen of a value."""
     if isinstance(value, torch.Tensor):
-        flat = value.detach().contiguous().reshape(-1)
+        flat = value.detach().cpu().contiguous().reshape(-1)
         return Leaf(
             str(value.dtype).removeprefix("torch."),
             tuple(value.shape),

@@ -1,0 +1,218 @@
+"""Faults planted in the order that a storage on a device keeps; see `forebay_models.mutants.local`.
+
+Each leaves the ledger right, and most leave right what a device without queues would do: they show
+only when what was queued runs late, early, or in another order than on the host.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Final, TypeVar
+from unittest.mock import patch
+
+import torch
+from forebay._arrays import Array
+from forebay._device_storage import DeviceStorage
+from forebay._hand_over import HandOver
+from forebay._order import Order, Track, Where
+from forebay._payloads import tensors_in
+from forebay._prefetch import Prefetcher
+from forebay._read_write import ReadWriteBase
+from forebay._schema import Leaf
+from forebay._staging import Buffer, Staging
+from forebay._stores import Ints, Store
+from forebay._streams import Event, Stream
+
+from forebay_models.mutants.planting import LocalMutant, mutant
+
+T = TypeVar("T")
+
+_PLANTED: Final[dict[str, LocalMutant]] = {}
+DEVICE_MUTANTS: Final[Mapping[str, LocalMutant]] = _PLANTED
+
+_device_mutant = partial(mutant, among=_PLANTED)
+_copy_out = DeviceStorage.copy_out
+_extend = ReadWriteBase.extend
+_reading = Order.reading
+_give_back = Staging.give_back
+_plain = DeviceStorage._plain
+_adopt = Prefetcher.adopt
+
+
+@_device_mutant(
+    "published_without_event",
+    Order,
+    "reading",
+    "a reader does not wait for the copies into the slots that it reads",
+)
+@contextmanager
+def _read_at_once(self: Order, where: Where) -> Iterator[Track]:
+    mine = self._track()
+    with mine.work(mine.read, where):
+        yield mine
+
+
+@_device_mutant(
+    "reused_without_readers_event",
+    Order,
+    "copying",
+    "a writer does not wait for the reads of the slots that it writes",
+)
+@contextmanager
+def _copy_before_readers(self: Order, where: Where) -> Iterator[Track]:
+    mine = self._track()
+    for track in self._others(mine):
+        self._wait(mine, track, track.copied[where].max())
+    with mine.work(mine.copied, where):
+        yield mine
+
+
+@_device_mutant(
+    "copied_without_last_copys_event",
+    Order,
+    "copying",
+    "a writer does not wait for the last copy into the slots that it writes",
+)
+@contextmanager
+def _copy_before_writers(self: Order, where: Where) -> Iterator[Track]:
+    mine = self._track()
+    for track in self._others(mine):
+        self._wait(mine, track, track.read[where].max())
+    with mine.work(mine.copied, where):
+        yield mine
+
+
+@_device_mutant(
+    "event_recorded_before_copy",
+    Track,
+    "work",
+    "an event is recorded before the work is queued that it stands for",
+)
+@contextmanager
+def _mark_first(self: Track, notes: Ints, where: Where) -> Iterator[None]:
+    self._last += 1
+    notes[where] = self._last
+    self._mark(self._last)
+    yield
+
+
+@_device_mutant(
+    "event_of_two_batches",
+    Track,
+    "work",
+    "every second batch of a stream goes by the event of the one before",
+)
+@contextmanager
+def _share_event(self: Track, notes: Ints, where: Where) -> Iterator[None]:
+    shared = notes[where].max() < self._last and self._last % 2
+    self._last += 1
+    notes[where] = self._last - shared
+    try:
+        yield
+    finally:
+        self._mark(self._last)
+
+
+@_device_mutant(
+    "reads_of_one_stream_noted",
+    Order,
+    "reading",
+    "of the streams that read a slot only the last one is noted",
+)
+@contextmanager
+def _note_last_reader(self: Order, where: Where) -> Iterator[Track]:
+    with _reading(self, where) as mine:
+        for track in self._others(mine):
+            track.read[where] = 0
+        yield mine
+
+
+@_device_mutant(
+    "staging_reused_at_once",
+    Staging,
+    "give_back",
+    "staging memory is filled again before it was copied to the device",
+)
+def _forget_last_copy(self: Staging, buffer: Buffer, last: Event | None) -> None:
+    _give_back(self, buffer, None)
+
+
+@_device_mutant(
+    "captured_before_copied",
+    DeviceStorage,
+    "copy_out",
+    "a capture uses rows on the host before they were copied there",
+)
+def _use_at_once(self: DeviceStorage, slots: Ints, columns: list[Array]) -> None:
+    with patch.object(self.streams, "synchronize", lambda event: None):
+        _copy_out(self, slots, columns)
+
+
+@_device_mutant(
+    "abandoned_copy_forgotten",
+    ReadWriteBase,
+    "extend",
+    "nothing waits for the copy of a write that was abandoned",
+)
+def _extend_or_forget(self: ReadWriteBase, *batch: object, **options: Any) -> torch.Tensor:
+    storage = self._storage
+    assert isinstance(storage, DeviceStorage)
+    track = storage._order._track()
+    before = track._last
+    try:
+        return _extend(self, *batch, **options)
+    except BaseException:
+        track.copied[track.copied > before] = 0
+        raise
+
+
+@_device_mutant(
+    "ahead_without_event",
+    HandOver,
+    "receive",
+    "who is handed a batch that was drawn ahead does not wait for it",
+)
+def _receive_at_once(self: HandOver, batch: T, event: Event | None) -> T:
+    assert self._streams is not None
+    for tensor in tensors_in(batch):
+        if self._streams.holds(tensor):
+            self._streams.keep(tensor, self._streams.current())
+    return batch
+
+
+@_device_mutant(
+    "ahead_not_kept",
+    HandOver,
+    "receive",
+    "memory of a batch that was drawn ahead is used again while its reader's stream uses it",
+)
+def _receive_without_keeping(self: HandOver, batch: T, event: Event | None) -> T:
+    assert self._streams is not None
+    if event is not None:
+        self._streams.wait(self._streams.current(), event)
+    return batch
+
+
+@_device_mutant(
+    "restored_without_event",
+    Prefetcher,
+    "adopt",
+    "who is handed a batch that was restored does not wait for it",
+)
+def _adopt_without_event(
+    self: Prefetcher, entries: Sequence[tuple[int, int, Ints, Any]], event: Event | None
+) -> list[Store]:
+    return _adopt(self, entries, None)
+
+
+@_device_mutant(
+    "written_not_kept",
+    DeviceStorage,
+    "_plain",
+    "memory of a batch on the device is used again before it was copied",
+)
+def _copy_without_keeping(
+    self: DeviceStorage, stream: Stream, tensor: torch.Tensor, leaf: Leaf
+) -> torch.Tensor:
+    with patch.object(self.streams, "keep", lambda tensor, stream: None):
+        return _plain(self, stream, tensor, leaf)
