@@ -12,7 +12,7 @@ from forebay_models.campaign_cli import (
     TargetOption,
     budget_seconds,
     known_fault,
-    local_only,
+    one_of_targets,
 )
 from forebay_models.check_cli import JsonOption, SaveOption, Tier, TierOption
 from forebay_models.outcome import Outcome
@@ -50,13 +50,14 @@ def schedule(
 
     A preemption takes the turn from a thread that could go on, at an entry or exit of the critical
     section, a wait, a wake-up or a labelled point, or ends a sleep early. A failing schedule is
-    made short and shown with a replay token.
+    made short and shown with a replay token. On a simulated device each stream takes its turns like
+    a thread, a step of what is queued at a time.
 
     Example: `forebay campaign schedule --scenario smallest --bound 4`
     """
-    local_only(target, "schedule")
+    one_of_targets((Target.LOCAL, Target.SIMULATED, Target.CUDA), target, "schedule")
     seconds = None if budget is None else budget_seconds(budget)
-    fault = "" if plant is None else known_fault(plant)
+    fault = "" if plant is None else known_fault(plant, target)
     with bar() as observer:
         outcome = run_schedule(
             target,
@@ -101,11 +102,15 @@ def run_schedule(
         fault: the name of a fault to plant, or nothing.
         observer: is told how far it has come.
     """
+    from forebay_models.device.prompt import without_device
     from forebay_models.runs.walk import planted
     from forebay_models.scheduling.campaign import Campaign, Settings
     from forebay_models.scheduling.scenario import ACTIONS
     from forebay_models.scheduling.scenarios import plans_for
 
+    name = f"schedule {target.value}"
+    if (cannot := without_device(target, name)) is not None:
+        return cannot
     plans = plans_for(target, full=tier is Tier.FULL)
     unknown = [name for name in scenarios or () if name not in plans]
     if unknown:
@@ -116,7 +121,6 @@ def run_schedule(
     chosen = [plans[name] for name in scenarios or plans]
     if bound is not None:
         chosen = [plan._replace(bound=bound) for plan in chosen]
-    name = f"schedule {target.value}"
     observer.expects(1)
     observer.begins(name)
     settings = Settings(

@@ -21,6 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from forebay_models.mutants.device import DEVICE_MUTANTS
 from forebay_models.mutants.files import FILE_MUTANTS
 from forebay_models.mutants.local import LOCAL_MUTANTS
 from forebay_models.mutants.resumes import RESUME_MUTANTS, SNAPSHOT_MUTANTS
@@ -48,6 +49,7 @@ PLANTED: tuple[Container[str], ...] = (
     LOCAL_MUTANTS,
     SHARED_MUTANTS,
     SPEC_MUTANTS,
+    DEVICE_MUTANTS,
     FILE_MUTANTS,
     RESUME_MUTANTS,
     SNAPSHOT_MUTANTS,

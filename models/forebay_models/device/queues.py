@@ -65,9 +65,10 @@ class SimulatedStream:
         operations: those that have not run, the next one first.
         queued: how many were ever queued.
         ran: how many have run.
+        steps: how many steps of operations have been carried out.
     """
 
-    __slots__ = ("__weakref__", "name", "number", "operations", "owner", "queued", "ran")
+    __slots__ = ("__weakref__", "name", "number", "operations", "owner", "queued", "ran", "steps")
 
     def __init__(self, name: str, number: int, owner: object) -> None:
         self.name: Final = name
@@ -76,6 +77,7 @@ class SimulatedStream:
         self.operations: Final[deque[Operation]] = deque()
         self.queued = 0
         self.ran = 0
+        self.steps = 0
 
     def __repr__(self) -> str:
         return f"stream {self.name}"
@@ -91,6 +93,7 @@ class SimulatedStream:
 
     def step(self, faults: list[str]) -> None:
         """Carry out the next step of the first operation, which has to be ready."""
+        self.steps += 1
         if self.operations[0].step(faults):
             self.operations.popleft()
             self.ran += 1

@@ -155,7 +155,7 @@ class StreamPlayers:
     def digest(self) -> int:
         """Return a number for what is in memory and in queues; equal states have equal numbers."""
         queues = [
-            (len(stream.operations), repr(next(iter(stream.operations), None)))
+            (stream.queued, stream.steps, repr(next(iter(stream.operations), None)))
             for stream, _ in self._pairs
         ]
         return hash((self._device.contents(), tuple(queues)))
