@@ -323,11 +323,11 @@ class Actions:
     def _decide(self, call: Call) -> Verdict:
         """Decide about a call; if it is not served, the dead are looked for when it is time.
 
-        Where records are overwritten all calls look, since it may be that none ever waits.
+        All calls look where records are overwritten or have an owner: it may be that none waits.
         """
         verdict = self.rules.verdict(call)
-        looks = self.ledger.overwrites or verdict is not Verdict.SERVE
-        if looks and self.peers.due() and self.peers.recover():
+        look = self.ledger.overwrites or self.ledger.cells[at.OWNER] or verdict is not Verdict.SERVE
+        if look and self.peers.due() and self.peers.recover():
             return self.rules.verdict(call)
         return verdict
 

@@ -14,6 +14,7 @@ from tensordict import TensorDict
 from forebay._calls import Call, Event
 from forebay._core import Core
 from forebay._describe import describe
+from forebay._hand_over import OnDevice
 from forebay._layout import Limits
 from forebay._ledgers import make_ledger
 from forebay._monitor import Monitor, ThreadMonitor
@@ -22,10 +23,9 @@ from forebay._prefetch import Prefetcher
 from forebay._producer import Producer
 from forebay._samplers import Sampler, Sampling
 from forebay._shared_core import Plan, make_core
-from forebay._shared_storage import SharedStorage
 from forebay._sizes import SizeWatch
 from forebay._stats import BufferStats, take_stats
-from forebay._storage import Storage
+from forebay._storage import Claimed, Storage
 from forebay._tickets import NO_TOKEN, Kind
 from forebay._tokens import CancelToken, new_token
 from forebay._trace import NO_TRACE, Trace, Tracer
@@ -116,9 +116,9 @@ class BufferBase(OneProcess):
                 raise NotImplementedError(
                     "a trace is of one process; trace a buffer over TensorStorage instead"
                 )
-            plan = Plan(capacity, sampling, limits, stall)
+            plan = Plan(capacity, sampling, limits, stall, owned=isinstance(storage, OnDevice))
             self._core: Core = make_core(plan, key, monitor)
-            if isinstance(storage, SharedStorage):
+            if isinstance(storage, Claimed):
                 storage.claim()
         else:
             told: Tracer = NO_TRACE

@@ -2,15 +2,18 @@
 
 A storage is given what `_streams.Streams` describes and asks for nothing else, so all else about it
 runs without such a device too. What is used here is torch's: its streams and events, its caching
-allocators of device and page-locked host memory, `Tensor.record_stream`.
+allocators of device and page-locked host memory, `Tensor.record_stream`, and the handles by which
+`torch.multiprocessing` hands memory to other processes.
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from math import prod
+from typing import cast
 
 import torch
+from torch.multiprocessing.reductions import reduce_tensor
 
 from forebay._streams import Event, Stream
 
@@ -138,6 +141,20 @@ class CudaStreams:
     def keep(self, tensor: torch.Tensor, stream: Stream) -> None:
         """Tell the allocator of a stream that uses a tensor."""
         tensor.record_stream(_stream(stream))
+
+    def share(self, tensor: torch.Tensor) -> object:
+        """Return a handle of memory for another process, by CUDA IPC; see `SharingStreams.share`.
+
+        Torch counts the processes that have the memory. A handle that nobody attaches to, or whose
+        process is killed, counts for as long as this process lives.
+        """
+        return reduce_tensor(tensor)  # type: ignore[no-untyped-call]  # torch's own
+
+    def attach(self, handle: object) -> torch.Tensor:
+        """Return the memory of another process's tensor; both have to see the same devices."""
+        rebuild, parts = cast(tuple[Callable[..., torch.Tensor], tuple[object, ...]], handle)
+        with torch.inference_mode(False):
+            return rebuild(*parts)
 
     def __reduce__(self) -> tuple[type["CudaStreams"], tuple[torch.device]]:
         return CudaStreams, (self._device,)

@@ -96,6 +96,8 @@ EPOCH: Final = next(_scalars)
 EVICTED: Final = next(_scalars)
 EVICTED_BATCHES: Final = next(_scalars)
 
+OWNER: Final = next(_scalars)
+
 PARTICIPANT_FIELDS: Final = 3
 TICKET_FIELDS: Final = 9
 BATCH_FIELDS: Final = 7

@@ -6,12 +6,13 @@ such a private copy in silence, perhaps with the lock held by a thread that the 
 So the cores of all buffers of one process are known, and the first thing that happens in a forked
 child is that everything a call would use is taken away from them. That costs a call nothing.
 
-Buffers over a shared storage are handles: those travel, and so do their tokens and writers.
+Buffers over a shared storage are handles: those travel, and so do their tokens and writers. Where
+the records are on a device, a forked child is refused all the same, since it cannot use the device.
 """
 
 import os
 from typing import Final, NoReturn, Protocol, SupportsIndex
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 
 class OneProcess:
@@ -32,13 +33,20 @@ class OneProcess:
 
 
 class Elsewhere:
-    """Stands where a call looks first in a forked child, and refuses it."""
+    """Stands where a call looks first in a forked child, and refuses it.
+
+    Args:
+        words: what the child is told.
+    """
+
+    def __init__(self, words: str) -> None:
+        self._words = words
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise elsewhere()
+        raise RuntimeError(self._words)
 
     def __enter__(self) -> NoReturn:
-        raise elsewhere()
+        raise RuntimeError(self._words)
 
     def __exit__(self, *error: object) -> None:
         pass
@@ -50,26 +58,35 @@ class Bound(Protocol):
     forked: bool
 
 
-ELSEWHERE: Final = Elsewhere()
-_bound: "WeakSet[Bound]" = WeakSet()
+ELSEWHERE: Final = (
+    "this buffer belongs to the process that made it, and this is a forked child, which has only a "
+    "copy; make a buffer in each process, or one over a SharedStorage for all of them"
+)
+ON_DEVICE: Final = (
+    "the records of this buffer are in the memory of a device, and a forked child cannot use the "
+    "device of its parent; start processes by spawn or forkserver, and give them the buffer as an "
+    "argument"
+)
+_bound: "WeakKeyDictionary[Bound, str]" = WeakKeyDictionary()
 
 
 def elsewhere() -> RuntimeError:
     """Return the error of every call in a forked child."""
-    return RuntimeError(
-        "this buffer belongs to the process that made it, and this is a forked child, which has "
-        "only a copy; make a buffer in each process, or one over a SharedStorage for all of them"
-    )
+    return RuntimeError(ELSEWHERE)
 
 
-def bind_to_process(core: Bound) -> None:
-    """Make the core of a buffer useless in processes that are forked from now on."""
-    _bound.add(core)
+def bind_to_process(core: Bound, words: str = ELSEWHERE) -> None:
+    """Make the core of a buffer useless in processes that are forked from now on.
+
+    `words` are what these are told.
+    """
+    _bound[core] = words
 
 
 def _forget_all() -> None:
-    for core in list(_bound):
-        vars(core).update(forked=True, ledger=ELSEWHERE, monitor=ELSEWHERE, section=ELSEWHERE)
+    for core, words in list(_bound.items()):
+        refusal = Elsewhere(words)
+        vars(core).update(forked=True, ledger=refusal, monitor=refusal, section=refusal)
     _bound.clear()
 
 

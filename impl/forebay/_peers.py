@@ -5,7 +5,13 @@ of a shared buffer are in `_shared_peers`.
 """
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
+
+OWNER_ENDED: Final = (
+    "the process that made the storage of this buffer has ended, and its memory of the device with "
+    "all records went with it; make a new buffer"
+)
+"""What is the cause when the memory of a buffer is gone."""
 
 
 class Peers(Protocol):

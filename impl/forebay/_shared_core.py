@@ -18,6 +18,7 @@ from forebay._journal import Journal
 from forebay._layout import BATCH_FIELDS, SCALARS, Layout, Limits, held_limit, sizes_of
 from forebay._ledgers import make_ledger
 from forebay._monitor import Monitor
+from forebay._one_process import ON_DEVICE, bind_to_process
 from forebay._participants import Participants
 from forebay._process_monitor import MONITOR_BYTES, ProcessMonitor, make_monitor
 from forebay._samplers import Sampler, Sampling
@@ -40,6 +41,8 @@ class Plan(NamedTuple):
     sampling: Sampling | Sampler
     limits: Limits
     stall_warning: float | None
+    owned: bool = False
+    """Whether the records are in memory that goes when the process ends that made the buffer."""
 
     def ledger_length(self) -> int:
         """Return how many integers the ledger takes."""
@@ -118,6 +121,10 @@ class SharedCore(Core):
         super().__init__(ledger, monitor, plan.stall_warning, peers)
         self._block = block
         self._plan = plan
+        if plan.owned:
+            bind_to_process(self, ON_DEVICE)
+            if key is not None:
+                self.look(peers.own)
 
     def __reduce__(self) -> "tuple[object, tuple[SharedBlock, Plan]]":
         return _find, (self._block, self._plan)

@@ -6,6 +6,9 @@ about to tell a call that it waits in vain, or that a table is full, looks at on
 participant has is given back by the same actions that it would have taken itself: a ticket leaves,
 filling slots are abandoned, held batches are returned. Each is a step of its own, so a finder may
 die in the middle and the next one goes on.
+
+The records of some buffers are in memory that goes with one participant, the owner. When that is
+dead, the first thing that is done is to close the buffer for good.
 """
 
 import os
@@ -15,6 +18,7 @@ from weakref import ref
 
 import numpy as np
 import numpy.typing as npt
+from forebay_spec.kernel import Closing
 
 from forebay import _layout as at
 from forebay._boundary import Boundary
@@ -26,6 +30,7 @@ from forebay._layout import NONE
 from forebay._ledger import Ledger
 from forebay._monitor import Monitor
 from forebay._participants import Participants
+from forebay._peers import OWNER_ENDED
 from forebay._stages import Stage
 from forebay._threads import participant_of
 from forebay._tickets import Kind
@@ -37,6 +42,7 @@ _LOADER_DIED: Final = failure_bytes(
     ),
     FAILURE_BYTES,
 )
+_OWNER_ENDED: Final = failure_bytes(RuntimeError(OWNER_ENDED), FAILURE_BYTES)
 LOOK: Final = 0.5
 """Seconds between two looks for the dead."""
 
@@ -94,6 +100,12 @@ class SharedPeers:
                 raise
             self._row = self._participants.register()
 
+    def own(self) -> None:
+        """Say that this process has the memory of all records, which goes when it ends."""
+        self.enlist()
+        cells = self._ledger.cells
+        self._ledger.layout.commit([(cells, at.OWNER, self.participant() + 1)])
+
     def participant(self) -> int:
         """Return the row of this process."""
         assert self._row is not None, "enlist comes first"
@@ -104,8 +116,12 @@ class SharedPeers:
         return any(map(self._has_something, self._participants.dead()))
 
     def due(self) -> bool:
-        """Tell whether it is time to look for the dead."""
-        return self._now() - self._ledger.cells[at.LAST_LOOK] >= LOOK * 1e9
+        """Tell whether it is time to look for the dead: now and then, and if the owner is dead."""
+        late = self._now() - self._ledger.cells[at.LAST_LOOK] >= LOOK * 1e9
+        owner = self._ledger.cells[at.OWNER] - 1
+        if late or owner in (NONE, self._row):
+            return late
+        return not self._participants.living(owner)
 
     def recover(self) -> bool:
         """Recover: reclaim what the dead have left; False if nobody is dead."""
@@ -179,6 +195,8 @@ class SharedPeers:
                 layout.commit([(cells, at.UNCLAIMED, unclaimed - 1), (cells, counted, 1)])
             elif self._has_something(participant):
                 layout.commit([(cells, at.RECOVERIES, recoveries), (cells, counted, 1)])
+        if self._owns(participant):
+            self._fail_without_owner()
         for row in tickets:
             ticket = ledger.queue.view(row)
             places = [row, NONE, 0, 0]
@@ -192,7 +210,20 @@ class SharedPeers:
             ledger.tokens.free(row)
         place = layout.participant_base + self._participants.place(participant)
         gone = ledger.attendance.remove(participant)
+        if self._owns(participant):
+            gone.append((cells, at.OWNER, 0))
         layout.commit([*gone, (cells, counted, 0), (cells, place, 0)])
+
+    def _owns(self, participant: int) -> bool:
+        """Tell whether a participant has the memory of the records."""
+        return self._ledger.cells[at.OWNER] == participant + 1
+
+    def _fail_without_owner(self) -> None:
+        """Close: no call can use the records any more; one of a stopped buffer would not anyway."""
+        ledger = self._ledger
+        if ledger.closing is not Closing.STOPPED:
+            self._area[: len(_OWNER_ENDED)] = np.frombuffer(_OWNER_ENDED, np.uint8)
+            ledger.close(Closing.STOPPED, len(_OWNER_ENDED))
 
     def _end_boundary(self) -> None:
         """Let go of what a capture had still to copy; a restore cut short stops the buffer."""
@@ -203,13 +234,14 @@ class SharedPeers:
         self._boundary.end(failure)
 
     def _has_something(self, participant: int) -> bool:
-        """Tell whether a participant has a ticket, a batch, an observer, a producer, a boundary."""
+        """Tell whether a participant has anything: a ticket, a batch, an observer, the records."""
         ledger = self._ledger
         return bool(
             ledger.queue.rows_of(participant)
             or ledger.batches.rows_of(participant)
             or any(ledger.attendance.of(participant))
             or self._boundary.is_of(participant)
+            or self._owns(participant)
         )
 
     def _now(self) -> int:

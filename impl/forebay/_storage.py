@@ -8,7 +8,7 @@ A write is split in two, so that whatever can be wrong with a batch is found bef
 reserved anything: `check` looks at the batch and changes nothing, `write` only copies.
 """
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 
@@ -57,3 +57,15 @@ class Storage(Protocol):
 
     def read(self, slots: Ints) -> object:
         """Return the records in slots, in their order, as a copy that stays what it is."""
+
+
+@runtime_checkable
+class Claimed(Protocol):
+    """What a storage for several processes offers besides."""
+
+    def claim(self) -> None:
+        """Let a buffer have the storage for good.
+
+        Raises:
+            ValueError: a buffer has it already.
+        """

@@ -11,7 +11,7 @@ Nothing here waits on the host but `synchronize`, and nothing ever waits for a w
 
 from collections.abc import Hashable, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import torch
 
@@ -58,6 +58,9 @@ class Streams(Protocol):
     def staging(self, nbytes: int) -> torch.Tensor:
         """Return new host memory, uint8[nbytes], that copies to and from the device may use.
 
+        Once nobody knows it any more, it is handed out again only when the copies that were queued
+        of it have run.
+
         Raises:
             MemoryError: there is not so much.
         """
@@ -96,3 +99,21 @@ class Streams(Protocol):
         For memory that was not handed out for that stream: what is in its queue at that time may
         still use it.
         """
+
+
+@runtime_checkable
+class SharingStreams(Streams, Protocol):
+    """A device whose memory several processes can use; it can be pickled.
+
+    Each of them has streams and events of its own, of which the others know nothing.
+    """
+
+    def share(self, tensor: torch.Tensor) -> object:
+        """Return a handle of memory that `empty` returned in this process; it can be pickled.
+
+        It is for one other process, which attaches to it once. The memory lasts as long as this
+        process does, at most.
+        """
+
+    def attach(self, handle: object) -> torch.Tensor:
+        """Return the memory of another process's tensor, of which this is a handle."""

@@ -26,6 +26,7 @@ from forebay_models.mutants.files import FILE_MUTANTS
 from forebay_models.mutants.local import LOCAL_MUTANTS
 from forebay_models.mutants.resumes import RESUME_MUTANTS, SNAPSHOT_MUTANTS
 from forebay_models.mutants.shared import SHARED_MUTANTS
+from forebay_models.mutants.shared_device import SHARED_DEVICE_MUTANTS
 from forebay_models.mutants.spec import SPEC_MUTANTS
 from forebay_spec.properties import INVARIANTS, LIVENESS, STEPS, WITNESSES
 
@@ -48,6 +49,7 @@ CAMPAIGNS = (
 PLANTED: tuple[Container[str], ...] = (
     LOCAL_MUTANTS,
     SHARED_MUTANTS,
+    SHARED_DEVICE_MUTANTS,
     SPEC_MUTANTS,
     DEVICE_MUTANTS,
     FILE_MUTANTS,
