@@ -4,7 +4,7 @@ Torch and hypothesis are imported inside the commands, so that `forebay --help` 
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,7 +28,10 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 TargetOption = Annotated[
     Target,
-    typer.Option(help="The implementation: the buffer on threads, or one shared by processes."),
+    typer.Option(
+        help="The implementation: the buffer on threads, with its records on the host, on a "
+        "simulated device or on a CUDA device; or one shared by processes."
+    ),
 ]
 PlantOption = Annotated[
     str | None,
@@ -61,7 +64,7 @@ def stateful(
     Example: `forebay campaign stateful --budget 5m --seed 7`
     """
     seconds = None if examples is not None else budget_seconds(budget)
-    fault = "" if plant is None else known_fault(plant)
+    fault = "" if plant is None else known_fault(plant, target)
     with bar() as observer:
         outcome = run_stateful(
             target,
@@ -105,9 +108,12 @@ def run_stateful(
     from forebay_models.campaign.report import counts, outcome_of
     from forebay_models.campaign.run import run
     from forebay_models.campaign.session import Session
+    from forebay_models.device.prompt import without_device
     from forebay_models.runs.walk import planted
 
     name = f"stateful {target.value}"
+    if (cannot := without_device(target, name)) is not None:
+        return cannot
 
     def tell(exercise: "Exercise", share: float) -> None:
         done = f"{exercise.examples:,} examples, {exercise.steps:,} steps"
@@ -134,19 +140,23 @@ def run_stateful(
     return replace(outcome, figures={**outcome.figures, **counts(session.exercise, session.scope)})
 
 
-def local_only(target: Target, campaign: str) -> None:
+def one_of_targets(targets: Sequence[Target], target: Target, campaign: str) -> None:
     """Refuse a target that a campaign cannot drive."""
-    if target is not Target.LOCAL:
+    if target not in targets:
+        drives = ", ".join(it.value for it in targets)
         raise typer.BadParameter(
-            f"the campaign {campaign} drives local, not {target.value}", param_hint="--target"
+            f"the campaign {campaign} drives {drives}, not {target.value}", param_hint="--target"
         )
 
 
-def known_fault(name: str) -> str:
-    """Return the name of a fault that can be planted in the library, or say which there are."""
+def known_fault(name: str, target: Target = Target.LOCAL) -> str:
+    """Return the name of a fault that can be planted for a target, or say which there are."""
+    from forebay_models.device.prompt import DEVICE_TARGETS
+    from forebay_models.mutants.device import DEVICE_MUTANTS
     from forebay_models.mutants.local import LOCAL_MUTANTS
 
-    return one_of(LOCAL_MUTANTS, name)
+    of_device = DEVICE_MUTANTS if target in DEVICE_TARGETS else ()
+    return one_of([*LOCAL_MUTANTS, *of_device], name)
 
 
 def one_of(faults: Collection[str], name: str) -> str:

@@ -40,11 +40,11 @@ def cover(
 
     It holds only once every edge was taken, which is a matter of some minutes on two cores.
 
-    Example: `forebay campaign cover --graph liveness`
+    Example: `forebay campaign cover --target simulated --graph liveness`
     """
     graphs = [known_graph(target, name) for name in graph or ()]
     seconds = None if budget is None else budget_seconds(budget)
-    fault = "" if plant is None else known_fault(plant)
+    fault = "" if plant is None else known_fault(plant, target)
     with bar() as observer:
         outcome = run_cover(target, graphs=graphs, seconds=seconds, fault=fault, observer=observer)
     raise typer.Exit(int(report([outcome], command="campaign cover", as_json=as_json, save=save)))

@@ -22,10 +22,10 @@ def verify(
 ) -> None:
     """Judge the models, their agreement, the kernel, and the library against them.
 
-    This is `forebay check all` and `forebay campaign all` on both targets, with one table of
-    verdicts at the end and the exit code of the worst. Random walks on `shared` get half the time.
-    What keeps one core busy runs beside others, so the order in which checks end is not theirs in
-    the table.
+    This is `forebay check all`, and `forebay campaign all` on the targets that need no GPU, with
+    one table of verdicts at the end and the exit code of the worst. Random walks on `shared` get
+    half the time. What keeps one core busy runs beside others, so the order in which checks end is
+    not theirs in the table.
 
     Example: `forebay verify --budget 5m --seed 7`
     """
@@ -35,6 +35,7 @@ def verify(
         *every_check(tier),
         *every_campaign(Target.LOCAL, tier=tier, seconds=seconds, seed=seed),
         *every_campaign(Target.SHARED, tier=tier, seconds=seconds / 2, seed=seed),
+        *every_campaign(Target.SIMULATED, tier=tier, seconds=seconds, seed=seed),
     ]
     with bar() as observer:
         outcomes = run_parts(parts, observer)

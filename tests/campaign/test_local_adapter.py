@@ -19,6 +19,7 @@ from forebay_models.adapters.adapter import (
     slots_of,
 )
 from forebay_models.adapters.local import LocalAdapter
+from forebay_models.adapters.on_device import SimulatedAdapter
 from forebay_models.adapters.records import STORAGES, TORN, batch_of, numbers_in
 from forebay_models.campaign.driver import Exercise
 from forebay_models.campaign.replay import Move, walk
@@ -55,8 +56,16 @@ def move(text: str, manner: str = USUAL) -> Move:
     return Move(Label(name, tuple(int(arg) if arg.isdigit() else arg for arg in args)), manner)
 
 
+HERE = [storage for storage in STORAGES if storage != "cuda"]
+
+
+def made(bounds: Bounds, storage: StorageKind, seed: int = 0) -> LocalAdapter:
+    kind = SimulatedAdapter if storage == "simulated" else LocalAdapter
+    return kind(bounds, storage, seed)
+
+
 def start(setting: Setting) -> Adapter:
-    return LocalAdapter(setting.bounds, setting.storage, setting.seed)
+    return made(*setting)
 
 
 PATH = [
@@ -102,7 +111,7 @@ PATH = [
 ]
 
 
-@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("storage", HERE)
 def test_a_path_with_every_action_of_callers_is_followed(storage: StorageKind) -> None:
     exercise = Exercise()
     failure = walk(start, Setting(BOUNDS, storage, 0), PATH, exercise=exercise)
@@ -124,11 +133,11 @@ def test_steps_that_cannot_happen_may_be_left_out() -> None:
     assert exercise.actions == {"Arrive": 1, "Publish": 1}
 
 
-@pytest.fixture(params=STORAGES)
+@pytest.fixture(params=HERE)
 def adapter(request: pytest.FixtureRequest) -> Iterator[LocalAdapter]:
-    made = LocalAdapter(BOUNDS, request.param)
-    yield made
-    made.close()
+    adapter = made(BOUNDS, request.param)
+    yield adapter
+    adapter.close()
 
 
 def test_a_new_buffer_is_in_the_initial_state(adapter: LocalAdapter) -> None:

@@ -136,7 +136,7 @@ def walked(bounds: Bounds, path: list[Move], storage: StorageKind) -> Divergence
 
 
 @pytest.mark.parametrize("name", PATHS)
-@pytest.mark.parametrize("storage", ["tensor", "list"])
+@pytest.mark.parametrize("storage", ["tensor", "list", "simulated"])
 def test_threads_follow_a_path(name: str, storage: StorageKind) -> None:
     failure = walked(*PATHS[name], storage)
     assert failure is None, failure

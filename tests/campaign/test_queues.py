@@ -139,7 +139,7 @@ def walked(
 
 
 @pytest.mark.parametrize("name", PATHS)
-@pytest.mark.parametrize("storage", ["tensor", "list"])
+@pytest.mark.parametrize("storage", ["tensor", "list", "simulated"])
 def test_threads_follow_a_path(name: str, storage: StorageKind) -> None:
     exercise = Exercise()
     failure = walked(PATHS[name], THREADS, storage, exercise)

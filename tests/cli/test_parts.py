@@ -244,6 +244,7 @@ def test_the_parts_of_verify_stand_in_the_order_of_the_ladder() -> None:
         *check_cli.every_check(),
         *every_campaign_cli.every_campaign(Target.LOCAL, seconds=1.0),
         *every_campaign_cli.every_campaign(Target.SHARED, seconds=1.0),
+        *every_campaign_cli.every_campaign(Target.SIMULATED, seconds=1.0),
     ]
     assert [part.name for part in every] == [
         *("kernel", "explore", "tlc"),
@@ -251,5 +252,9 @@ def test_the_parts_of_verify_stand_in_the_order_of_the_ladder() -> None:
         *("twins local", "snapshots local"),
         *("cover shared", "stateful shared", "linear shared", "twins shared", "snapshots shared"),
         *("faults points", "faults random", "faults files"),
+        *("cover simulated", "stateful simulated", "schedule simulated", "linear simulated"),
+        *("twins simulated", "snapshots simulated"),
     ]
-    assert [part.name for part in every if part.alone] == ["tlc", "cover local", "cover shared"]
+    assert [part.name for part in every if part.alone] == [
+        *("tlc", "cover local", "cover shared", "cover simulated"),
+    ]

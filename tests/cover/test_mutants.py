@@ -11,11 +11,12 @@ from forebay_models.campaign.quiet import quiet_library
 from forebay_models.cover.plan import paths
 from forebay_models.cover.share import Share
 from forebay_models.explore.graph import Graph, explore
+from forebay_models.mutants.device import DEVICE_MUTANTS
 from forebay_models.mutants.local import LOCAL_MUTANTS
 from forebay_models.outcome import Verdict
 from forebay_models.runs.walk import WalkRun
 from forebay_models.stepping.worker import Hands
-from forebay_models.targets import LOCAL, SHARED
+from forebay_models.targets import LOCAL, SHARED, SIMULATED, Scope
 from forebay_models.tokens import read_token, token_of
 from forebay_spec.actions import Machine
 from forebay_spec.bounds import QUICK
@@ -89,8 +90,18 @@ two instructions of one step; here a thread runs from one labelled point to the 
 SHOWN_BY_THE_SCHEDULER = frozenset({"sequence_read_after_check"})
 """Here the thread sleeps in earnest, and each replay would take as long as the patience for it."""
 
-WITHIN = 10_000
-"""Steps; the most that any of them needs is about 2,000."""
+DEVICE_GRAPHS: Mapping[str, str] = {
+    "ahead_not_kept": "copies",
+    "ahead_without_event": "copies",
+    "captured_before_copied": "restores",
+    "copied_without_last_copys_event": "writers",
+    "reads_of_one_stream_noted": "restores",
+    "restored_without_event": "restores",
+}
+"""The same for a fault in the order that a device keeps."""
+
+WITHIN = 12_000
+"""Steps; the most that any of them needs is about 2,000, on a device about 9,000."""
 
 
 @lru_cache
@@ -101,12 +112,12 @@ def graph_called(name: str) -> Graph:
     return graph
 
 
-def first_failure(name: str) -> Divergence | None:
+def first_failure(name: str, scope: Scope | None = None) -> Divergence | None:
     """Return the first failure on the way through a graph."""
     graph, exercise = graph_called(name), Exercise()
+    scope = scope or (SHARED if "Kill" in graph.bounds.features else LOCAL)
     # A replay compares the counters after every step, and has to fail at the same one.
     with Hands() as hands, quiet_library(), patch("forebay_models.cover.share.COUNTED", 1):
-        scope = SHARED if "Kill" in graph.bounds.features else LOCAL
         share = Share(graph, hands, exercise, scope, patience=3.0)
         for number, path in enumerate(paths(graph)):
             failure = share.walk(number, path, lambda: True)
@@ -128,6 +139,20 @@ def test_a_planted_fault_is_found_and_its_token_shows_it_each_time(name: str) ->
     for _ in range(10):
         again = token.run.again(token.fault)
         assert again.verdict is Verdict.VIOLATED
+        assert again.counterexample is not None
+        assert again.counterexample.what == failure.what
+    assert token.run.again("").verdict is Verdict.HOLDS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(DEVICE_MUTANTS))
+def test_a_fault_of_a_device_is_found_and_its_token_shows_it_each_time(name: str) -> None:
+    with DEVICE_MUTANTS[name].plant():
+        failure = first_failure(DEVICE_GRAPHS.get(name, USUAL), SIMULATED)
+    assert failure is not None, DEVICE_MUTANTS[name].sentence
+    token = read_token(token_of(WalkRun.of(failure), fault=name))
+    for _ in range(3):
+        again = token.run.again(token.fault)
         assert again.counterexample is not None
         assert again.counterexample.what == failure.what
     assert token.run.again("").verdict is Verdict.HOLDS

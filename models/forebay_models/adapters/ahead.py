@@ -21,7 +21,6 @@ from forebay_models.adapters.adapter import IN_TRANSFORM, Mismatch, Observation
 from forebay_models.adapters.callers import Callers
 from forebay_models.adapters.driven import READ, TRANSFORM, WOKEN, Found, Held, Injected
 from forebay_models.adapters.handles import Handle
-from forebay_models.adapters.records import numbers_in
 from forebay_models.stepping.board import Asleep, Parked, Stop
 from forebay_models.stepping.monitor import ROUSED
 from forebay_models.stepping.worker import Hands
@@ -185,7 +184,7 @@ class Ahead(Callers):
             return Found()
         payload = held.payload
         assert payload is not None
-        records = numbers_in(self._storage, payload.batch)
+        records = self._numbers_in(None, payload.batch)
         return Found(None, tuple(payload.call.slots.tolist()), records)
 
     def _fail(self, manner: str, h: int) -> Found:

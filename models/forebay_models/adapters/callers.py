@@ -25,7 +25,6 @@ from forebay_models.adapters.driven import (
     Held,
     Injected,
 )
-from forebay_models.adapters.records import batch_of, numbers_in
 from forebay_models.adapters.steering import may_take, steer
 from forebay_models.stepping.board import Parked, Stop
 from forebay_models.stepping.worker import Hands
@@ -77,13 +76,13 @@ class Callers(DrivenBuffer):
         numbers = tuple(range(self._next_number, self._next_number + n))
         self._next_number += n
         self._writing[name] = numbers
-        batch = batch_of(self._storage, numbers)
-        buffer = self._handle(name)
+        written, buffer, token = self._written(numbers), self._handle(name), self._token_of(name)
 
         def call() -> torch.Tensor:
-            return buffer.extend(batch, timeout=self._seconds, cancel_event=self._token_of(name))
+            with written as batch:
+                return buffer.extend(batch, timeout=self._seconds, cancel_event=token)
 
-        stop = self._crew.start(name, call, _WRITER | self._doze(manner, name))
+        stop = self._start(name, call, _WRITER | self._doze(manner, name))
         return self._decided(self._verdict(name, stop, "admitted"))
 
     def _decided(self, verdict: Verdict) -> Found:
@@ -121,7 +120,7 @@ class Callers(DrivenBuffer):
         self._asking[name] = kind
         self._steer(manner, k)
         call, stops = (lease, _LEASER) if kind == "lease" else (sample, _READER)
-        stop = self._crew.start(name, call, stops | self._doze(manner, name))
+        stop = self._start(name, call, stops | self._doze(manner, name))
         return self._drawn(name, stop)
 
     def _draw(self, manner: str, name: str) -> Found:
@@ -154,7 +153,7 @@ class Callers(DrivenBuffer):
         lease = self._value(held.owner, stop)
         assert isinstance(lease, Lease)
         held.lease = lease
-        return self._leased(lease)
+        return self._leased(held.owner, lease)
 
     def _fail(self, manner: str, h: int) -> Found:
         held = self._holds[h]
@@ -169,17 +168,17 @@ class Callers(DrivenBuffer):
         held = self._holds.pop(h)
         if held.lease is not None:
             self._end(held.owner, held.lease.commit)
-            return self._leased(held.lease)
+            return self._leased(held.owner, held.lease)
         self._expect(held.owner, Parked("gathered"))
         value = self._value(held.owner, self._crew.go_on(held.owner))
         batch, info = cast(tuple[object, Mapping[str, torch.Tensor]], value)
-        return Found(None, tuple(info["index"].tolist()), numbers_in(self._storage, batch))
+        return Found(None, tuple(info["index"].tolist()), self._numbers_in(held.owner, batch))
 
     def _return(self, manner: str, h: int) -> Found:
         held = self._holds.pop(h)
         if held.lease is not None:
             self._end(held.owner, held.lease.release)
-            return self._leased(held.lease)
+            return self._leased(held.owner, held.lease)
         self._expect(held.owner, Parked("returning"))
         assert held.error is not None
         self._raises(held.owner, self._crew.go_on(held.owner), held.error)

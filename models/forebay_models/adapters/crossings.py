@@ -18,7 +18,7 @@ from forebay_models.adapters.adapter import INTERRUPTED, Mismatch
 from forebay_models.adapters.ahead import Ahead
 from forebay_models.adapters.driven import SECONDS, Found, Held, Injected
 from forebay_models.adapters.handles import Handle, handle_of
-from forebay_models.adapters.records import COPYING, numbers_in, storage_of
+from forebay_models.adapters.records import COPYING, storage_of
 from forebay_models.stepping.board import Asleep, Ended, Parked, Stop
 from forebay_models.stepping.monitor import ROUSED
 from forebay_models.stepping.worker import Hands
@@ -65,7 +65,7 @@ class Crossings(Ahead):
         return lost or super()._is_left_alone(name)
 
     def _capture_ask(self, manner: str, name: str) -> Found:
-        stop = self._crew.start(name, self._handle(name).state_dict, _CAPTURE)
+        stop = self._start(name, self._handle(name).state_dict, _CAPTURE)
         self._is(name, stop, Parked("capturing"))
         return Found()
 
@@ -89,7 +89,7 @@ class Crossings(Ahead):
         if stop == Parked(COPYING):
             return Found()
         state = self._save(self._value(name, stop))
-        records = numbers_in(self._storage, state["records"]["data"])
+        records = self._numbers_in(name, state["records"]["data"])
         return Found(None, tuple(state["records"]["slots"].tolist()), records, sections=MANY)
 
     def _save(self, state: object) -> Mapping[str, Any]:
@@ -116,9 +116,7 @@ class Crossings(Ahead):
         buffer = self._handle(name)
         state = self._saved_state or _nothing(self._storage, self._bounds)
         self._refuse(buffer, _broken(state))
-        stop = self._crew.start(
-            name, lambda: buffer.load_state_dict(state, timeout=SECONDS), _RESTORE
-        )
+        stop = self._start(name, lambda: buffer.load_state_dict(state, timeout=SECONDS), _RESTORE)
         self._is(name, stop, Parked("restoring"))
         self._restorer = name
         return Found()

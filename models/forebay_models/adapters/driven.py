@@ -7,6 +7,7 @@ moves whom is said by the classes that build on this one.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -22,8 +23,14 @@ from forebay_spec.state import State
 from forebay_models.adapters.abstraction import ENDS, Reader, limits_for
 from forebay_models.adapters.adapter import LATE, Mismatch, Observation
 from forebay_models.adapters.handles import Handle, handle_of
-from forebay_models.adapters.records import StepByStep, Stepped, numbers_in, storage_of
-from forebay_models.stepping.board import Asleep, Ended, Parked, Stop
+from forebay_models.adapters.records import (
+    StepByStep,
+    Stepped,
+    batch_of,
+    numbers_in,
+    storage_of,
+)
+from forebay_models.stepping.board import Asleep, Calls, Ended, Parked, Stop
 from forebay_models.stepping.crew import Crew
 from forebay_models.stepping.monitor import DOZING, ROUSED
 from forebay_models.stepping.worker import Hands
@@ -156,7 +163,7 @@ class DrivenBuffer:
         bounds = self._bounds
         return handle_of(
             bounds,
-            self._watched(storage_of(self._storage, bounds.capacity)),
+            self._watched(self._empty_storage()),
             batch_size=bounds.batch_size if bounds.prefetch else None,
             prefetch=bounds.prefetch,
             transform=self._transform,
@@ -167,9 +174,25 @@ class DrivenBuffer:
             monitor=self._monitor,
         )
 
+    def _empty_storage(self) -> Stepped:
+        """Return the storage of a new buffer."""
+        return storage_of(self._storage, self._bounds.capacity, self._seed)
+
     def _handle(self, name: str) -> Handle:
         """Return the buffer as an actor has it."""
         return self._buffer
+
+    def _start(self, name: str, call: Calls, stops: frozenset[str]) -> Stop:
+        """Make a call in an actor's thread and return its first stop."""
+        return self._crew.start(name, call, stops)
+
+    def _written(self, numbers: Sequence[int]) -> AbstractContextManager[object]:
+        """Let an actor have a batch of the records with these numbers while it writes them."""
+        return nullcontext(batch_of(self._storage, numbers))
+
+    def _numbers_in(self, owner: str | None, batch: object) -> tuple[int, ...]:
+        """Return the numbers of a batch's records; its owner looks, or whoever draws ahead."""
+        return numbers_in(self._storage, batch)
 
     def _name_of(self, actor: int) -> str:
         """Return the name of an actor, or of a queue's process, for its number in the ledger."""
@@ -230,8 +253,8 @@ class DrivenBuffer:
         if found != expected:
             raise Mismatch(f"{name} should be {expected}, but it is {found}")
 
-    def _leased(self, lease: Lease[object]) -> Found:
-        records = numbers_in(self._storage, lease.batch)
+    def _leased(self, owner: str, lease: Lease[object]) -> Found:
+        records = self._numbers_in(owner, lease.batch)
         return Found(None, tuple(lease.index.tolist()), records)
 
     def _doze(self, manner: str, name: str) -> frozenset[str]:

@@ -5,16 +5,18 @@ recognised: it has the number 0, which no record has.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, cast
+from typing import Final, cast, get_args
 
 import torch
-from forebay import ListStorage, SharedStorage, TensorStorage
+from forebay import CudaStorage, ListStorage, SharedStorage, TensorStorage
+from forebay._device_storage import DeviceStorage
 from forebay._saved_rows import RowCopy
 from forebay._stores import Ints
 
+from forebay_models.device.simulated import SimulatedDevice
 from forebay_models.targets import StorageKind
 
-STORAGES: Final[tuple[StorageKind, ...]] = ("tensor", "list", "shared")
+STORAGES: Final[tuple[StorageKind, ...]] = get_args(StorageKind)
 TORN: Final = 0
 _WIDTH: Final = 3
 
@@ -22,7 +24,7 @@ _WIDTH: Final = 3
 COPYING: Final = "copying"
 """The label of a capture before it copies a record."""
 
-Stepped = TensorStorage | ListStorage | SharedStorage
+Stepped = TensorStorage | ListStorage | SharedStorage | DeviceStorage
 """The storages that are driven."""
 
 
@@ -60,12 +62,20 @@ class StepByStep:
         self._added += len(slots)
 
 
-def storage_of(kind: StorageKind, capacity: int) -> Stepped:
-    """Return an empty storage."""
+def storage_of(kind: StorageKind, capacity: int, seed: int = 0) -> Stepped:
+    """Return an empty storage; where there is an adversary, it has the seed.
+
+    Raises:
+        RuntimeError: its device is not there.
+    """
     if kind == "list":
         return ListStorage(capacity)
     if kind == "tensor":
         return TensorStorage(capacity)
+    if kind == "simulated":
+        return DeviceStorage(capacity, streams=SimulatedDevice(seed, apart=True))
+    if kind == "cuda":
+        return CudaStorage(capacity)
     columns = cast(Mapping[str, torch.Tensor], batch_of(kind, [TORN]))
     return SharedStorage(capacity, example={name: column[0] for name, column in columns.items()})
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from forebay_spec.actions import Label
 
-from forebay_models.adapters.adapter import USUAL, Adapter, Mismatch
-from forebay_models.campaign.driver import Divergence, Driver, Exercise
+from forebay_models.adapters.adapter import USUAL, Adapter
+from forebay_models.campaign.driver import Divergence, Driver, Exercise, said
 from forebay_models.campaign.settings import Setting
 
 Start = Callable[[Setting], Adapter]
@@ -48,20 +48,24 @@ def walk(
         ValueError: a step cannot happen where the path has it, unless they are left out.
     """
     adapter = start(setting)
-    # Whatever ends the walk must not be hidden by what it has left behind.
-    left_over: type[Exception] = Exception
+    driver = Driver(setting, adapter, exercise or Exercise())
+    failure: Divergence | None = None
     try:
-        driver = Driver(setting, adapter, exercise or Exercise())
         for label, manner in path:
             if not leave_out or label in driver.labels(label.name):
                 driver.step(label, manner)
-        left_over = Mismatch
-    except Divergence as failure:
-        return failure
-    finally:
-        with suppress(left_over):
+    except Divergence as found:
+        failure = found
+    except BaseException:
+        # Whatever ends the walk must not be hidden by what it has left behind.
+        with suppress(Exception):
             adapter.close()
-    return None
+        raise
+    try:
+        adapter.close()
+    except Exception as left_over:
+        failure = failure or driver.divergence([said(left_over)])
+    return failure
 
 
 def shortened(start: Start, failure: Divergence, seconds: float) -> Divergence:

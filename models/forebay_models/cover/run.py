@@ -30,6 +30,7 @@ from forebay_models.cover.workers import (
     work,
 )
 from forebay_models.coverage import heat_of
+from forebay_models.device.prompt import without_device
 from forebay_models.outcome import Figure, Outcome, Verdict
 from forebay_models.progress import Observer
 from forebay_models.runs.walk import WalkRun, planted
@@ -142,6 +143,8 @@ def run_cover(
     scope = SCOPES[target]
     names = tuple(dict.fromkeys(graphs)) or tuple(scope.graphs)
     cover = Cover(scope, names)
+    if (cannot := without_device(target, cover.name)) is not None:
+        return cannot
     observer.expects(1)
     observer.begins(cover.name)
     began = time.monotonic()

@@ -22,13 +22,19 @@ Replacement = TypeVar("Replacement")
 
 
 def mutant(
-    name: str, owner: object, attribute: str, sentence: str, *, overwriting: bool = False
+    name: str,
+    owner: object,
+    attribute: str,
+    sentence: str,
+    *,
+    overwriting: bool = False,
+    among: dict[str, LocalMutant] = PLANTED,
 ) -> Callable[[Replacement], Replacement]:
     """Register a fault that replaces an attribute of a class or module by what follows."""
 
     def register(replacement: Replacement) -> Replacement:
         assert hasattr(owner, attribute), f"{owner} has no {attribute}"
-        PLANTED[name] = LocalMutant(
+        among[name] = LocalMutant(
             sentence, lambda: patch.object(owner, attribute, replacement), overwriting
         )
         return replacement

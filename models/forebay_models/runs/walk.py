@@ -102,11 +102,13 @@ def planted(fault: str) -> Iterator[None]:
         TokenError: no fault has that name.
     """
     # Loaded only here: the faults take hold of many of the library's parts.
+    from forebay_models.mutants.device import DEVICE_MUTANTS
     from forebay_models.mutants.local import LOCAL_MUTANTS
 
-    if fault and fault not in LOCAL_MUTANTS:
-        raise TokenError(f"no fault is called {fault!r}; there are: {', '.join(LOCAL_MUTANTS)}")
-    with LOCAL_MUTANTS[fault].plant() if fault else nullcontext():
+    faults = {**LOCAL_MUTANTS, **DEVICE_MUTANTS}
+    if fault and fault not in faults:
+        raise TokenError(f"no fault is called {fault!r}; there are: {', '.join(faults)}")
+    with faults[fault].plant() if fault else nullcontext():
         yield
 
 
