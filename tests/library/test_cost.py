@@ -4,6 +4,7 @@ Time is not measured. A step that looks at every slot has to allocate something 
 memory shows it; a step in Python for every slot or row shows in the number of calls.
 """
 
+import gc
 import sys
 import tracemalloc
 from collections.abc import Callable
@@ -70,11 +71,15 @@ def calls_of(work: Callable[[], object]) -> int:
         count += event in ("call", "c_call")
 
     before = sys.getprofile()
+    # What earlier tests have left would be collected, and its finalizers counted, at any time.
+    gc.collect()
+    gc.disable()
     sys.setprofile(tick)
     try:
         work()
     finally:
         sys.setprofile(before)
+        gc.enable()
     return count
 
 

@@ -156,7 +156,8 @@ def _use_at_once(self: DeviceStorage, slots: Ints, columns: list[Array]) -> None
 )
 def _extend_or_forget(self: ReadWriteBase, *batch: object, **options: Any) -> torch.Tensor:
     storage = self._storage
-    assert isinstance(storage, DeviceStorage)
+    if not isinstance(storage, DeviceStorage):
+        return _extend(self, *batch, **options)
     track = storage._order._track()
     before = track._last
     try:
@@ -173,10 +174,10 @@ def _extend_or_forget(self: ReadWriteBase, *batch: object, **options: Any) -> to
     "who is handed a batch that was drawn ahead does not wait for it",
 )
 def _receive_at_once(self: HandOver, batch: T, event: Event | None) -> T:
-    assert self._streams is not None
-    for tensor in tensors_in(batch):
-        if self._streams.holds(tensor):
-            self._streams.keep(tensor, self._streams.current())
+    streams = self._streams
+    for tensor in tensors_in(batch) if streams is not None else ():
+        if streams is not None and streams.holds(tensor):
+            streams.keep(tensor, streams.current())
     return batch
 
 
@@ -187,8 +188,7 @@ def _receive_at_once(self: HandOver, batch: T, event: Event | None) -> T:
     "memory of a batch that was drawn ahead is used again while its reader's stream uses it",
 )
 def _receive_without_keeping(self: HandOver, batch: T, event: Event | None) -> T:
-    assert self._streams is not None
-    if event is not None:
+    if self._streams is not None and event is not None:
         self._streams.wait(self._streams.current(), event)
     return batch
 
