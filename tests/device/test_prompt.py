@@ -155,7 +155,7 @@ IN_SNAPSHOTS = ("published_without_event", "staging_reused_at_once", "captured_b
 
 @pytest.mark.parametrize("name", IN_SNAPSHOTS)
 def test_snapshots_show_a_fault_of_the_order(name: str) -> None:
-    """By torn records as a rule; by older ones, or a worker that fails, where threads have it so."""
+    """By torn records as a rule; by older ones, or a worker that fails, as threads have it."""
     outcome = run_rounds(Target.SIMULATED, count=2000, seconds=None, seed=0, fault=name)
     assert outcome.verdict is Verdict.VIOLATED
     assert re.search(r"is torn|record \d+ of writer|out of bounds", outcome.detail)
