@@ -161,7 +161,8 @@ class CheckpointBase(BufferBase):
 
     def _parts(self) -> "tuple[type[CheckpointBase], Callable[[], Storage], dict[str, Any]]":
         """Return what another buffer like this one is made of."""
-        if not isinstance(self._storage, Renewable):
+        # A subclass may be made in another way, so that it has to say itself how.
+        if "another" not in vars(type(self._storage)) or not isinstance(self._storage, Renewable):
             raise TypeError(
                 f"a {type(self).__name__} over a {type(self._storage).__name__} can be neither "
                 f"copied nor pickled, one over a TensorStorage, a ListStorage or a CudaStorage "

@@ -30,8 +30,11 @@ class CudaStreams:
     """
 
     def __init__(self, device: torch.device | str = "cuda") -> None:
-        found = torch.device(device)
-        if found.type != "cuda":
+        try:
+            found = torch.device(device)
+        except (RuntimeError, TypeError):  # torch knows no such device
+            found = None
+        if found is None or found.type != "cuda":
             raise ValueError(
                 f"device must be a CUDA device such as 'cuda' or 'cuda:1', got {device!s}; for "
                 f"records on the host use TensorStorage or SharedStorage"
@@ -95,7 +98,7 @@ class CudaStreams:
         """Return page-locked memory of torch's allocator."""
         try:
             with torch.inference_mode(False):
-                return torch.empty(nbytes, dtype=torch.uint8, pin_memory=True)
+                return torch.empty(nbytes, dtype=torch.uint8, device="cpu", pin_memory=True)
         except RuntimeError as error:
             raise MemoryError(
                 f"{nbytes:,} bytes of page-locked host memory could not be had: {error}"

@@ -24,9 +24,9 @@ from forebay._arrays import Array, array_of
 from forebay._column_storage import ColumnStorage, NoRecords, side_by_side
 from forebay._order import Order, Where
 from forebay._records import Column, TensorRows
-from forebay._saved_rows import Arrival, saved_rows
+from forebay._saved_rows import Arrival, rows_in_part, saved_rows
 from forebay._schema import Leaf, Schema
-from forebay._staging import Freight, Staging
+from forebay._staging import Freight, Staging, room_for
 from forebay._stores import Ints
 from forebay._streams import Event, Stream, Streams
 
@@ -66,10 +66,13 @@ class DeviceStorage(ColumnStorage[torch.Tensor]):
             raise RuntimeError("there is nothing to read before the first write")
         n, where = len(slots), side_by_side(slots)
         numbers = self._staged([_numbers(where)])
-        with self._order.reading(where) as track:
-            taken = [self._room(n, column) for column in self._columns]
-            self._take(track.stream, where, numbers, taken)
-        numbers.end(track.latest())
+        taken: list[torch.Tensor] = []
+
+        def queue(stream: Stream) -> None:
+            taken[:] = [self._room(n, column) for column in self._columns]
+            self._take(stream, where, numbers, taken)
+
+        numbers.end(self._order.reading(where, queue))
         tensors = [
             self._rows(words, leaf) for words, leaf in zip(taken, schema.leaves, strict=True)
         ]
@@ -80,21 +83,24 @@ class DeviceStorage(ColumnStorage[torch.Tensor]):
         n, where = len(slots), side_by_side(slots)
         numbers = self._staged([_numbers(where)])
         here = Freight(self._staging, [array.nbytes for array in columns])
-        with self._order.reading(where) as track:
+
+        def queue(stream: Stream) -> None:
             if isinstance(where, slice):
                 taken = [column[where] for column in self._columns]
             else:
                 taken = [self._room(n, column) for column in self._columns]
-                self._take(track.stream, where, numbers, taken)
+                self._take(stream, where, numbers, taken)
             for words, piece in zip(taken, here.pieces(here.memory), strict=True):
                 if words.numel():
-                    self.streams.copy(track.stream, words, _as_words(piece, n, words))
+                    self.streams.copy(stream, words, _as_words(piece, n, words))
+
+        track = self._order.reading(where, queue)
         last = track.latest()
         if last is not None:
             self.streams.synchronize(last)
         here.empty_into(columns)
-        here.end(None)
-        numbers.end(None)
+        here.end(track)
+        numbers.end(track)
 
     def accept(self, data: object, slots: Ints) -> Arrival:
         """Check saved records and make them ready for these slots; see `Saving.accept`.
@@ -113,8 +119,9 @@ class DeviceStorage(ColumnStorage[torch.Tensor]):
         tensors = [self._there(column) for column in rows.columns]
         arrays = [_array(column) for column in rows.columns if self._there(column) is None]
         freight = self._staged([_numbers(where), *arrays])
-        with self._order.copying(where) as track:
-            stream, memory = track.stream, freight.memory
+
+        def queue(stream: Stream) -> None:
+            memory = freight.memory
             if memory is not None and not isinstance(where, slice):
                 landed = self.streams.empty(memory.shape, memory.dtype)
                 self.streams.copy(stream, memory, landed)
@@ -131,7 +138,8 @@ class DeviceStorage(ColumnStorage[torch.Tensor]):
                     self.streams.copy(stream, words, column[where])
                 else:
                     self.streams.put(stream, words, index.view(torch.int64), column)
-        freight.end(track.latest())
+
+        freight.end(self._order.copying(where, queue))
 
     def _take(
         self, stream: Stream, where: Where, numbers: Freight, rows: list[torch.Tensor]
@@ -158,13 +166,16 @@ class DeviceStorage(ColumnStorage[torch.Tensor]):
     def _plain(self, stream: Stream, tensor: torch.Tensor, leaf: Leaf) -> torch.Tensor:
         """Return a leaf of a batch on the device so that its bytes are those of its rows."""
         self.streams.keep(tensor, stream)
+        shape = (len(tensor), prod(leaf.shape))
         aligned = tensor.storage_offset() * tensor.element_size() % _WORDS[0].itemsize == 0
         bare = not tensor.is_conj() and not tensor.is_neg()
-        if not (aligned and bare and tensor.dtype is leaf.dtype and tensor.is_contiguous()):
-            plain = self.streams.empty(tensor.shape, leaf.dtype)
-            self.streams.copy(stream, tensor, plain)
-            tensor = plain
-        return tensor.view(len(tensor), prod(leaf.shape))
+        if aligned and bare and tensor.dtype is leaf.dtype and tensor.is_contiguous():
+            rows = tensor.view(shape)
+            if rows.stride() == (shape[1], 1):  # which a single row does not need for being dense
+                return rows
+        plain = self.streams.empty(tensor.shape, leaf.dtype)
+        self.streams.copy(stream, tensor, plain)
+        return plain.view(shape)
 
     def _rows(self, words: torch.Tensor, leaf: Leaf) -> torch.Tensor:
         """Return the words of some rows as a leaf."""
@@ -202,7 +213,10 @@ class DeviceStorage(ColumnStorage[torch.Tensor]):
 
 
 class _Arrival:
-    """Records on the host that are copied into the columns, which are as before until then."""
+    """Records on the host that are copied into the columns, which are as before until then.
+
+    Part by part, so that it takes no more memory than a write, of the host or of the device.
+    """
 
     def __init__(
         self,
@@ -217,14 +231,22 @@ class _Arrival:
         self._columns = columns
         self._rows = rows
         self._slots = slots
+        self._part = rows_in_part(rows.schema)
+        # What a part needs on its way is had now, while nothing has changed.
+        sizes = [8 * self._part, *(_array(it[: self._part]).nbytes for it in rows.columns)]
+        self._room: object = storage.streams.empty((room_for(sizes),), torch.uint8)
 
     def fits(self) -> bool:
         return self._storage._schema is self._before
 
     def settle(self) -> None:
+        self._room = None
         self._storage._columns, self._storage._schema = self._columns, self._rows.schema
-        if len(self._slots):
-            self._storage._put(self._slots, self._rows)
+        for start in range(0, len(self._slots), self._part):
+            part = slice(start, start + self._part)
+            slots = self._slots[part]
+            columns = [column[part] for column in self._rows.columns]
+            self._storage._put(slots, TensorRows(len(slots), self._rows.schema, columns))
 
 
 def _numbers(where: Where) -> Array:

@@ -39,7 +39,7 @@ class Numbers(NamedTuple):
         """Return the column, in the wanted dtype if the numbers are of its kind."""
         kinds = {type(value) for value in self.values}
         fits = wanted is not None and self._fit(kinds, wanted)
-        return torch.tensor(self.values, dtype=wanted if fits else None)
+        return torch.tensor(self.values, dtype=wanted if fits else None, device="cpu")
 
     def _fit(self, kinds: set[type], wanted: torch.dtype) -> bool:
         if wanted.is_floating_point:

@@ -11,9 +11,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Final, Protocol, TypeVar, runtime_checkable
 
+import torch
+
 from forebay._payloads import tensors_in
 from forebay._storage import Storage
-from forebay._streams import Event, Streams
+from forebay._streams import Event, Stream, Streams
 
 T = TypeVar("T")
 
@@ -35,17 +37,40 @@ class HandOver:
     """
 
     def __init__(self, storage: Storage) -> None:
-        self._streams: Final = storage.streams if isinstance(storage, OnDevice) else None
+        # Not by isinstance, which takes longer than all else here.
+        self._streams: Final[Streams | None] = getattr(storage, "streams", None)
+        self._marks: dict[Stream, Event] = {}
+        self._before: Event | None = None
 
     def aside(self) -> AbstractContextManager[object]:
         """Work on a stream of the calling thread's own within a block."""
-        streams = self._streams
-        return nullcontext() if streams is None else streams.on(streams.own())
+        streams, before = self._streams, self._before
+        if streams is None:
+            return nullcontext()
+        stream = streams.own()
+        if before is not None and not streams.over(before):
+            streams.wait(stream, before)
+        return streams.on(stream)
 
     def mark(self) -> Event | None:
         """Return the event of what the calling thread has queued, for whoever uses it."""
         streams = self._streams
-        return None if streams is None else streams.record(streams.current())
+        if streams is None:
+            return None
+        stream = streams.current()
+        event = self._marks[stream] = streams.record(stream)
+        return event
+
+    def catch_up(self) -> None:
+        """Let the calling thread's stream wait for all marks, as for what transforms have done."""
+        streams = self._streams
+        if streams is not None:
+            for event in list(self._marks.values()):
+                streams.wait(streams.current(), event)
+
+    def begin_here(self) -> None:
+        """Let what is gathered aside from now on wait for what the calling thread has queued."""
+        self._before = self.mark()
 
     def receive(self, batch: T, event: Event | None) -> T:
         """Return a batch that has this event, for the stream of the calling thread."""
@@ -54,7 +79,8 @@ class HandOver:
             stream = streams.current()
             streams.wait(stream, event)
             for tensor in tensors_in(batch):
-                if streams.holds(tensor):
+                # What is not dense keeps its elements where nothing here knows.
+                if streams.holds(tensor) and tensor.layout is torch.strided:
                     streams.keep(tensor, stream)
         return batch
 

@@ -11,14 +11,17 @@ at a slot while somebody writes its notes, which is the ledger's doing: a slot t
 nobody else's, and who writes it next comes after all who read it.
 
 A note is made before the work is queued and its event is recorded afterwards, so that an interrupt
-in between loses nothing: for a number that has no event, whoever needs it records one.
+in between loses nothing: for a number that has no event, whoever needs it records one. An event is
+kept with a number only if everything up to that number had been queued when it was recorded, so
+every event that is kept is right, in whatever order they are.
 """
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, TypeAlias
+from weakref import WeakMethod
 
 import numpy as np
 
@@ -46,15 +49,13 @@ class Track:
             self.read: Final = np.zeros(capacity, np.int64)
         self._streams = streams
         self._last = 0
+        self._outer = 0
         self._over = 0
         self._events: deque[tuple[int, Event]] = deque()
-        self._marking = threading.RLock()
         self._queueing = threading.RLock()
-        self._outer = 0
 
-    @contextmanager
-    def work(self, notes: Ints, where: Where) -> Iterator[None]:
-        """Queue something within a block, which is noted for slots and marked in the end.
+    def work(self, notes: Ints, where: Where, queue: Callable[[], None]) -> None:
+        """Queue something, which is noted for slots before and marked by an event afterwards.
 
         One thread at a time, so that numbers are in the order of the queue. A signal handler may do
         it in the middle of what its own thread queues: then the outer one marks what both have.
@@ -62,10 +63,10 @@ class Track:
         with self._queueing:
             outer = self._outer
             try:
+                self._outer = outer or self._last + 1
                 self._last += 1
-                self._outer = outer or self._last
                 notes[where] = self._last
-                yield
+                queue()
             finally:
                 self._outer = outer
                 if not outer:
@@ -73,13 +74,12 @@ class Track:
 
     def event(self, number: int) -> Event | None:
         """Return an event of the work with a number, or None if it has run."""
-        with self._marking:
-            self._forget_over()
-            if number <= self._over:
-                return None
-            marks = list(self._events)
-            found = next((event for marked, event in marks if marked >= number), None)
-            return self._mark(number) if found is None else found
+        self._forget_over()
+        if number <= self._over:
+            return None
+        marks = list(self._events)
+        found = next((event for marked, event in marks if marked >= number), None)
+        return self._mark(number) if found is None else found
 
     def latest(self) -> Event | None:
         """Return an event of all the work so far, or None if it has run."""
@@ -88,8 +88,9 @@ class Track:
     def _forget_over(self) -> None:
         """Forget the events that are over.
 
-        A signal handler may do the same in the middle of it, so each is taken out before it is
-        looked at. One that is lost on the way is as one that was never recorded.
+        Threads and signal handlers may do it at once, so each is taken out before it is looked at.
+        They may come back in another order, and one may be lost on the way: that is as if it had
+        never been recorded.
         """
         with suppress(IndexError):
             while True:
@@ -102,13 +103,13 @@ class Track:
     def _mark(self, number: int) -> Event:
         """Record an event for all that is queued, which has numbers up to this one.
 
-        It is kept for others unless some of that is still being queued.
+        It is kept for others only if none of that is still being queued when it is recorded.
         """
-        with self._marking:
-            event = self._streams.record(self.stream)
-            if not 0 < self._outer <= number:
-                self._events.append((number, event))
-            return event
+        whole = not 0 < self._outer <= number
+        event = self._streams.record(self.stream)
+        if whole:
+            self._events.append((number, event))
+        return event
 
 
 class Order:
@@ -117,39 +118,45 @@ class Order:
     Args:
         streams: the device.
         capacity: the number of slots.
-        meet: is called for each stream that works on the storage for the first time.
+        meet: a method that is called for each stream that works on the storage for the first time.
     """
 
     def __init__(self, streams: Streams, capacity: int, meet: Callable[[Stream], None]) -> None:
         self._streams = streams
         self._capacity = capacity
-        self._meet = meet
+        # No cycle: the memory of a device goes with the last handle, not with a collection.
+        self._meet = WeakMethod(meet)
         self._tracks: dict[Stream, Track] = {}
 
-    @contextmanager
-    def copying(self, where: Where) -> Iterator[Track]:
-        """Queue copies into slots within a block, behind what was queued for them before."""
+    def copying(self, where: Where, queue: Callable[[Stream], None]) -> Track:
+        """Queue copies into slots, behind what was queued for them before; returns the track.
+
+        Args:
+            where: the slots.
+            queue: queues the copies in a stream.
+        """
         mine = self._track()
         for track in self._others(mine):
             self._wait(mine, track, max(track.copied[where].max(), track.read[where].max()))
-        with mine.work(mine.copied, where):
-            yield mine
+        mine.work(mine.copied, where, lambda: queue(mine.stream))
+        return mine
 
-    @contextmanager
-    def reading(self, where: Where) -> Iterator[Track]:
-        """Queue reads of slots within a block, behind the copies that were queued for them."""
+    def reading(self, where: Where, queue: Callable[[Stream], None]) -> Track:
+        """Queue reads of slots, behind the copies that were queued for them; see `copying`."""
         mine = self._track()
         for track in self._others(mine):
             self._wait(mine, track, track.copied[where].max())
-        with mine.work(mine.read, where):
-            yield mine
+        mine.work(mine.read, where, lambda: queue(mine.stream))
+        return mine
 
     def _track(self) -> Track:
         """Return the track of the calling thread's stream."""
         stream = self._streams.current()
         track = self._tracks.get(stream)
         if track is None:
-            self._meet(stream)
+            meet = self._meet()
+            assert meet is not None, "whoever has the notes lives"
+            meet(stream)
             made = Track(self._streams, stream, self._capacity)
             track = self._tracks.setdefault(stream, made)
         return track

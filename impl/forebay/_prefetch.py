@@ -160,8 +160,10 @@ class Prefetcher:
             try:
                 core.gathering.add(me)
                 with self._hand_over.aside():
-                    payload.batch = self._transforms.sample(self._storage.read(call.slots))
-                    payload.event = self._hand_over.mark()
+                    try:
+                        payload.batch = self._transforms.sample(self._storage.read(call.slots))
+                    finally:
+                        payload.event = self._hand_over.mark()
             except BaseException as error:
                 # Without this frame, which knows the payload: an error must not keep itself.
                 trace = error.__traceback__
@@ -216,6 +218,7 @@ class Prefetcher:
         """Drop all payloads."""
         self._payloads[_ALL] = []
         self._calls[_ALL] = []
+        self._hand_over.begin_here()
 
     def wait_settled(self, deadline: float | None) -> bool:
         """Wait until nothing of the queue gathers; False if the deadline passes first."""
@@ -234,6 +237,7 @@ class Prefetcher:
                 seen = monitor.sequence()
                 self._tend()
                 if not core.look(gathers):
+                    self._hand_over.catch_up()
                     return True
                 if deadline is not None and monitor.clock() >= deadline:
                     return False

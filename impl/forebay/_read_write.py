@@ -68,7 +68,7 @@ class ReadWriteBase(CheckpointBase):
         call = self._call(Kind.WRITE, 1, 1, timeout, cancel_event)
         rows = self._rows(call, batch, cast)
         if rows is None:
-            return torch.empty(0, dtype=torch.int64)
+            return torch.empty(0, dtype=torch.int64, device="cpu")
         self._core.write(call, lambda slots: self._storage.write(slots, rows))
         return as_index(call.slots)
 
@@ -107,8 +107,8 @@ class ReadWriteBase(CheckpointBase):
             if rows is not None:
                 core.fill(call, lambda slots: self._storage.write(slots, rows))
 
-        here = HandOver(self._storage)
-        await run(core, call, here.as_here(fill), lambda: core.publish(call))
+        there = HandOver(self._storage).as_here(fill)
+        await run(core, call, there, lambda: core.publish(call))
         return as_index(call.slots)
 
     def writer(
@@ -224,8 +224,8 @@ class ReadWriteBase(CheckpointBase):
         def gather() -> Batch:
             return core.gather(call, self._gather, self._prefetcher)
 
-        here = HandOver(self._storage)
-        return await run(core, call, here.as_here(gather), lambda: core.deliver(call))
+        there = HandOver(self._storage).as_here(gather)
+        return await run(core, call, there, lambda: core.deliver(call))
 
     def lease(
         self,

@@ -170,6 +170,8 @@ def _fill(
         if value.shape != (length, *shape):
             return False
         if holds(value):
+            if value.layout is not torch.strided:
+                return False
             columns[entry] = value.detach()
         elif value.is_cpu:
             columns[entry] = value.numpy()

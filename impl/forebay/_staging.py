@@ -14,6 +14,7 @@ from typing import Final
 import torch
 
 from forebay._arrays import Array
+from forebay._order import Track
 from forebay._streams import Event, Streams
 
 MOST: Final = 4
@@ -60,9 +61,9 @@ class Staging:
         """
         for _ in range(len(self._back)):
             buffer = self._oldest()
-            if buffer is None or buffer.memory.numel() < nbytes:
-                continue
-            if buffer.last is None or self._streams.over(buffer.last):
+            if buffer is None:
+                break
+            if buffer.memory.numel() >= nbytes and self._is_free(buffer):
                 return buffer
             self._back.append(buffer)
         if len(self._back) >= MOST:
@@ -77,6 +78,9 @@ class Staging:
         """Take a buffer back whose last copy has this event, or has run."""
         buffer.last = last
         self._back.append(buffer)
+
+    def _is_free(self, buffer: Buffer) -> bool:
+        return buffer.last is None or self._streams.over(buffer.last)
 
     def _oldest(self) -> Buffer | None:
         try:
@@ -107,7 +111,7 @@ class Freight:
     def pieces(self, memory: torch.Tensor | None) -> list[torch.Tensor]:
         """Return the pieces of memory that is laid out like this, uint8 each."""
         if memory is None:
-            memory = torch.empty(0, dtype=torch.uint8)
+            memory = torch.empty(0, dtype=torch.uint8, device="cpu")
         pairs = zip(self._begins, self._sizes, strict=False)
         return [memory[begin : begin + size] for begin, size in pairs]
 
@@ -121,10 +125,15 @@ class Freight:
         for piece, array in zip(self.pieces(self.memory), arrays, strict=True):
             array[...] = piece.numpy().view(array.dtype).reshape(array.shape)
 
-    def end(self, last: Event | None) -> None:
-        """Give the buffer back, whose last copy has this event or has run."""
+    def end(self, track: Track) -> None:
+        """Give the buffer back, whose copies are among the work of a stream."""
         if self._buffer is not None:
-            self._staging.give_back(self._buffer, last)
+            self._staging.give_back(self._buffer, track.latest())
+
+
+def room_for(sizes: Sequence[int]) -> int:
+    """Return how many bytes pieces of these sizes take together."""
+    return sum(map(_aligned, sizes))
 
 
 def _aligned(size: int) -> int:

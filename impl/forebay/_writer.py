@@ -51,7 +51,7 @@ class Writer(OneProcess):
         except ShutDown:
             if self._when_closed == "raise":
                 raise
-            return torch.empty(0, dtype=torch.int64)
+            return torch.empty(0, dtype=torch.int64, device="cpu")
 
     def add(self, record: object) -> int | None:
         """Write one record; returns its index, or None where it was not written."""

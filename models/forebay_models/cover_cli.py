@@ -16,17 +16,19 @@ from forebay_models.campaign_cli import (
 from forebay_models.check_cli import JsonOption, SaveOption
 from forebay_models.outcome import Outcome
 from forebay_models.progress import Observer, bar
-from forebay_models.targets import SCOPES, SHARED, Target
+from forebay_models.targets import LOCAL, SCOPES, SHARED, Target
 from forebay_models.verdicts import report
 
-_GRAPHS: Final = ", ".join(SHARED.graphs)
+_GRAPHS: Final = ", ".join(dict.fromkeys([*LOCAL.graphs, *SHARED.graphs]))
 
 
 def cover(
     target: TargetOption = Target.LOCAL,
     graph: Annotated[
         list[str] | None,
-        typer.Option(help=f"A graph to cover, one of {_GRAPHS}; all unless given."),
+        typer.Option(
+            help=f"A graph to cover; all unless given. Of {_GRAPHS} each target has some."
+        ),
     ] = None,
     budget: Annotated[
         str | None,

@@ -143,7 +143,7 @@ def test_the_four_faults_that_have_to_be_found_are_among_the_mutants() -> None:
         "published_without_event",
         "reused_without_readers_event",
         "event_recorded_before_copy",
-        "event_of_two_batches",
+        "one_event_for_all",
     }
 
 

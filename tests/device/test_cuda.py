@@ -1,6 +1,7 @@
 """The storage on a real device: what the simulated one shows, where there is a CUDA device."""
 
 import threading
+from typing import Any
 
 import pytest
 import torch
@@ -45,8 +46,8 @@ def test_without_a_device_the_error_says_so_and_what_to_use() -> None:
         CudaStorage(8)
 
 
-@pytest.mark.parametrize("device", ["cpu", "meta"])
-def test_another_device_is_refused(device: str) -> None:
+@pytest.mark.parametrize("device", ["cpu", "meta", "gpu", "cuda:-1", None])
+def test_another_device_is_refused(device: Any) -> None:
     with pytest.raises(ValueError, match=f"must be a CUDA device .* got {device}"):
         CudaStorage(8, device=device)
 

@@ -1,12 +1,13 @@
 """The storage on a device: what goes in comes out, bit by bit, whoever works on which stream."""
 
+import gc
 import threading
 from functools import partial
 
 import numpy as np
 import pytest
 import torch
-from forebay import RecordMismatch
+from forebay import BlockingReplayBuffer, RecordMismatch, TensorStorage
 from forebay._arrays import stand_in
 from forebay._device_storage import DeviceStorage
 from forebay_models.device.simulated import SimulatedDevice
@@ -219,3 +220,56 @@ def look(device: SimulatedDevice, storage: DeviceStorage, where: np.ndarray) -> 
     assert isinstance(batch, TensorDict)
     for name in ("x", "y"):
         device.look(batch[name], name)
+
+
+@pytest.mark.parametrize("where", [SCATTERED, RANGE], ids=["scattered", "range"])
+def test_a_default_device_of_the_program_changes_nothing(where: np.ndarray) -> None:
+    device, storage = made()
+    put(storage, where, {"x": torch.arange(4)})
+    with torch.device("meta"):
+        put(storage, where, [{"x": number} for number in (4, 3, 2, 1)])
+        batch = storage.read(where)
+    device.finish()
+    assert isinstance(batch, TensorDict)
+    assert batch["x"].tolist() == [4, 3, 2, 1]
+
+
+def test_a_storage_that_is_dropped_gives_its_memory_back_at_once() -> None:
+    device = SimulatedDevice(memory=40_000)
+    gc.disable()
+    try:
+        for _ in range(3):
+            storage = DeviceStorage(1000, streams=device, example={"x": torch.zeros(4)})
+            put(storage, SCATTERED, {"x": torch.ones(4, 4)})
+            device.finish()
+            del storage
+    finally:
+        gc.enable()
+
+
+def test_a_single_row_may_have_any_strides() -> None:
+    device, storage = made()
+    wide = device.tensor(torch.arange(10).to(torch.complex128))
+    put(storage, slots(3), {"x": wide[2::8], "y": device.tensor(torch.ones(1, 9))[:, ::3]})
+    found = taken(device, storage, slots(3))
+    assert found["x"].tolist() == [2 + 0j]
+    assert found["y"].tolist() == [[1.0, 1.0, 1.0]]
+
+
+def test_a_restore_takes_no_more_memory_than_a_write() -> None:
+    """More than half of the device is the storage's, and scattered records land elsewhere first."""
+    rows = 4096
+    device = SimulatedDevice(memory=rows * 64 * 3 // 2)
+    host = BlockingReplayBuffer(TensorStorage(rows), order="random", seed=0)
+    host.extend({"x": torch.arange(rows).unsqueeze(1).repeat(1, 16).float()})
+    for _ in range(8):
+        host.sample(256)
+    state = host.state_dict()
+    buffer = BlockingReplayBuffer(
+        DeviceStorage(rows, streams=device, example={"x": torch.zeros(16)}), order="random", seed=0
+    )
+    buffer.load_state_dict(state)
+    assert len(buffer) == rows // 2
+    again = buffer.state_dict()["records"]
+    assert again["slots"].tolist() == state["records"]["slots"].tolist()
+    assert again["data"]["x"].tolist() == state["records"]["data"]["x"].tolist()

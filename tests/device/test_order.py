@@ -1,7 +1,7 @@
 """Whatever is written and read on whatever streams, each use finds what was written before it."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -9,7 +9,7 @@ import pytest
 import torch
 from forebay._arrays import Array
 from forebay._device_storage import DeviceStorage
-from forebay._order import Order, Track
+from forebay._order import Order, Track, Where
 from forebay._stores import Ints
 from forebay._streams import Event, Stream
 from forebay_models.device.simulated import SimulatedDevice
@@ -123,20 +123,20 @@ def test_every_use_finds_what_was_written_before(seed: int, work: list[Work]) ->
     assert played(seed, work) == []
 
 
-def without_copies(order: Order, where: Ints) -> Iterator[Track]:
+def without_copies(order: Order, where: Where, queue: Callable[[Stream], None]) -> Track:
     """Read without waiting for what was copied."""
     mine = order._track()
-    with mine.work(mine.read, where):
-        yield mine
+    mine.work(mine.read, where, lambda: queue(mine.stream))
+    return mine
 
 
-def without_reads(order: Order, where: Ints) -> Iterator[Track]:
+def without_reads(order: Order, where: Where, queue: Callable[[Stream], None]) -> Track:
     """Copy without waiting for what was read."""
     mine = order._track()
     for track in order._others(mine):
         order._wait(mine, track, track.copied[where].max())
-    with mine.work(mine.copied, where):
-        yield mine
+    mine.work(mine.copied, where, lambda: queue(mine.stream))
+    return mine
 
 
 def meet_at_once(storage: DeviceStorage, stream: Stream) -> None:
@@ -153,8 +153,8 @@ def keep_every_mark(track: Track, number: int) -> Event:
 
 
 FAULTS: dict[str, tuple[type, str, Callable[..., object]]] = {
-    "who reads does not wait for copies": (Order, "reading", contextmanager(without_copies)),
-    "who copies does not wait for reads": (Order, "copying", contextmanager(without_reads)),
+    "who reads does not wait for copies": (Order, "reading", without_copies),
+    "who copies does not wait for reads": (Order, "copying", without_reads),
     "L89: the reservation is not awaited": (DeviceStorage, "_meet", meet_at_once),
 }
 PROGRAM: list[Work] = [
@@ -185,6 +185,68 @@ HANDLERS: dict[str, Callable[[Playground], None]] = {
 """In slots that the action that is interrupted has nothing to do with."""
 
 
+def test_l93_an_event_that_was_recorded_too_early_is_kept_for_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One thread asks for an event of the stream in whose queue another one is putting its work."""
+    device = SimulatedDevice()
+    stream = device.stream("common to both")
+    track = Track(device, stream, SLOTS)
+    source, target = device.tensor(torch.ones(2)), device.tensor(torch.zeros(2))
+    recorded, queued = threading.Event(), threading.Event()
+    record = device.record
+
+    def record_slowly(stream: Stream) -> Event:
+        event = record(stream)
+        if threading.current_thread() is other:
+            recorded.set()
+            assert queued.wait(30.0)
+        return event
+
+    def queue() -> None:
+        other.start()
+        assert recorded.wait(30.0)
+        device.copy(stream, source, target)
+
+    device.copy(stream, target, source)
+    other = threading.Thread(target=track.latest)
+    monkeypatch.setattr(device, "record", record_slowly)
+    track.work(track.copied, slice(0, 2), queue)
+    queued.set()
+    other.join(30.0)
+    assert not other.is_alive()
+    number = int(track.copied[0])
+    while not device.over(record(stream)):
+        assert track.event(number) is not None
+        device.step(stream)
+    assert track.event(number) is None
+
+
+def test_threads_on_one_stream_queue_their_work_one_after_the_other() -> None:
+    """Else a number could stand for work that is behind its event."""
+    device = SimulatedDevice()
+    track = Track(device, device.stream("common to both"), SLOTS)
+    inside: list[str] = []
+    begun = threading.Event()
+
+    def first() -> None:
+        inside.append("first begins")
+        other.start()
+        assert begun.wait(30.0)
+        other.join(0.05)  # it has every chance to come in between, and must not
+        inside.append("first ends")
+
+    def work_too() -> None:
+        begun.set()
+        track.work(track.read, slice(2, 3), lambda: inside.append("second"))
+
+    other = threading.Thread(target=work_too)
+    track.work(track.copied, slice(0, 2), first)
+    other.join(30.0)
+    assert not other.is_alive()
+    assert inside == ["first begins", "first ends", "second"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("action", ACTIONS)
 def test_an_interrupt_at_any_place_loses_no_note(action: str) -> None:
@@ -205,6 +267,7 @@ def test_an_interrupt_at_any_place_loses_no_note(action: str) -> None:
 def test_l90_a_mark_in_the_middle_of_a_write_that_is_kept_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    assert not any(with_handler(place, "read", "write") for place in range(0, 200, 12))
     monkeypatch.setattr(Track, "_mark", keep_every_mark)
     assert any(with_handler(place, "read", "write") for place in range(0, 200, 3))
 

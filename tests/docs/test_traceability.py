@@ -14,7 +14,7 @@ REQUIREMENTS = [
     *(f"R{number}" for number in range(1, 11)),
     *(f"D{number}" for number in range(1, 6)),
 ]
-FAULTS = [f"L{number:02d}" for number in range(1, 93)]
+FAULTS = [f"L{number:02d}" for number in range(1, 97)]
 # Faults that concern threads alone, so that nothing may be open about them.
 ON_THREADS = {
     *("L05", "L06", "L07", "L12", "L18", "L19", "L20"),

@@ -19,7 +19,9 @@ ALLOWED = {
 }
 """The names that other files may have: of the class, its module, and the default of its device."""
 TORCHS_OWN = re.compile(
-    r"cuda|nccl|is_pinned|pin_memory|record_stream|non_blocking|current_stream|ipc_", re.IGNORECASE
+    r"cuda|nccl|is_pinned|pin_memory|record_stream|non_blocking|current_stream|ipc_|accelerator"
+    r"|reduce_tensor|^torch\.(Stream|Event)$",
+    re.IGNORECASE,
 )
 
 
@@ -31,16 +33,16 @@ def mentioned(text: str) -> set[str]:
         id(node)
         for parent in ast.walk(tree)
         for node in ast.iter_child_nodes(parent)
-        if isinstance(parent, ast.Expr | ast.JoinedStr | ast.BinOp)
+        if isinstance(parent, ast.Expr)
     }
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
             found.add(node.id)
         elif isinstance(node, ast.Attribute):
-            found.add(node.attr)
+            found |= {node.attr, ast.unparse(node)}
         elif isinstance(node, ast.arg | ast.keyword):
             found.add(node.arg or "")
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             found.add(node.name)
         elif isinstance(node, ast.alias):
             found |= {node.name, node.asname or ""}
@@ -73,6 +75,12 @@ def test_nothing_outside_the_port_mentions_cuda(file: Path) -> None:
         "tensor.record_stream(stream)",
         "target.copy_(source, non_blocking=True)",
         "from forebay._cuda import CudaStreams",
+        "torch.device(f'cuda:{number}')",
+        "torch.device('cuda:' + number)",
+        "async def to_cuda(): pass",
+        "torch.Stream()",
+        "torch.accelerator.synchronize()",
+        "from torch.multiprocessing.reductions import reduce_tensor",
     ],
 )
 def test_a_mention_is_found(text: str) -> None:

@@ -4,12 +4,13 @@ Each leaves the ledger right, and most leave right what a device without queues 
 only when what was queued runs late, early, or in another order than on the host.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 from unittest.mock import patch
+from weakref import WeakKeyDictionary
 
+import numpy as np
 import torch
 from forebay._arrays import Array
 from forebay._device_storage import DeviceStorage
@@ -26,6 +27,7 @@ from forebay._streams import Event, Stream
 from forebay_models.mutants.planting import LocalMutant, mutant
 
 T = TypeVar("T")
+Queue = Callable[[Stream], None]
 
 _PLANTED: Final[dict[str, LocalMutant]] = {}
 DEVICE_MUTANTS: Final[Mapping[str, LocalMutant]] = _PLANTED
@@ -34,6 +36,7 @@ _device_mutant = partial(mutant, among=_PLANTED)
 _copy_out = DeviceStorage.copy_out
 _extend = ReadWriteBase.extend
 _reading = Order.reading
+_event = Track.event
 _give_back = Staging.give_back
 _plain = DeviceStorage._plain
 _adopt = Prefetcher.adopt
@@ -42,14 +45,28 @@ _adopt = Prefetcher.adopt
 @_device_mutant(
     "published_without_event",
     Order,
+    "copying",
+    "a record is published without the event of its copy, so that nobody can wait for that",
+)
+def _copy_without_note(self: Order, where: Where, queue: Queue) -> Track:
+    nowhere = np.empty(0, np.int64)
+    mine = self._track()
+    for track in self._others(mine):
+        self._wait(mine, track, max(track.copied[where].max(), track.read[where].max()))
+    mine.work(mine.copied, nowhere, lambda: queue(mine.stream))
+    return mine
+
+
+@_device_mutant(
+    "read_at_once",
+    Order,
     "reading",
     "a reader does not wait for the copies into the slots that it reads",
 )
-@contextmanager
-def _read_at_once(self: Order, where: Where) -> Iterator[Track]:
+def _read_at_once(self: Order, where: Where, queue: Queue) -> Track:
     mine = self._track()
-    with mine.work(mine.read, where):
-        yield mine
+    mine.work(mine.read, where, lambda: queue(mine.stream))
+    return mine
 
 
 @_device_mutant(
@@ -58,13 +75,12 @@ def _read_at_once(self: Order, where: Where) -> Iterator[Track]:
     "copying",
     "a writer does not wait for the reads of the slots that it writes",
 )
-@contextmanager
-def _copy_before_readers(self: Order, where: Where) -> Iterator[Track]:
+def _copy_before_readers(self: Order, where: Where, queue: Queue) -> Track:
     mine = self._track()
     for track in self._others(mine):
         self._wait(mine, track, track.copied[where].max())
-    with mine.work(mine.copied, where):
-        yield mine
+    mine.work(mine.copied, where, lambda: queue(mine.stream))
+    return mine
 
 
 @_device_mutant(
@@ -73,13 +89,12 @@ def _copy_before_readers(self: Order, where: Where) -> Iterator[Track]:
     "copying",
     "a writer does not wait for the last copy into the slots that it writes",
 )
-@contextmanager
-def _copy_before_writers(self: Order, where: Where) -> Iterator[Track]:
+def _copy_before_writers(self: Order, where: Where, queue: Queue) -> Track:
     mine = self._track()
     for track in self._others(mine):
         self._wait(mine, track, track.read[where].max())
-    with mine.work(mine.copied, where):
-        yield mine
+    mine.work(mine.copied, where, lambda: queue(mine.stream))
+    return mine
 
 
 @_device_mutant(
@@ -88,12 +103,28 @@ def _copy_before_writers(self: Order, where: Where) -> Iterator[Track]:
     "work",
     "an event is recorded before the work is queued that it stands for",
 )
-@contextmanager
-def _mark_first(self: Track, notes: Ints, where: Where) -> Iterator[None]:
+def _mark_first(self: Track, notes: Ints, where: Where, queue: Callable[[], None]) -> None:
     self._last += 1
     notes[where] = self._last
     self._mark(self._last)
-    yield
+    queue()
+
+
+_shared: Final[WeakKeyDictionary[object, Event]] = WeakKeyDictionary()
+"""The one event that all batches on a device share, if that fault is planted."""
+
+
+@_device_mutant(
+    "one_event_for_all",
+    Track,
+    "event",
+    "all batches share one event, which the last of them has recorded, on whatever stream",
+)
+def _shared_event(self: Track, number: int) -> Event | None:
+    last = _event(self, self._last)
+    if last is not None and number == self._last:
+        _shared[self._streams] = last
+    return _shared.get(self._streams)
 
 
 @_device_mutant(
@@ -102,13 +133,12 @@ def _mark_first(self: Track, notes: Ints, where: Where) -> Iterator[None]:
     "work",
     "every second batch of a stream goes by the event of the one before",
 )
-@contextmanager
-def _share_event(self: Track, notes: Ints, where: Where) -> Iterator[None]:
+def _share_event(self: Track, notes: Ints, where: Where, queue: Callable[[], None]) -> None:
     shared = notes[where].max() < self._last and self._last % 2
     self._last += 1
     notes[where] = self._last - shared
     try:
-        yield
+        queue()
     finally:
         self._mark(self._last)
 
@@ -119,12 +149,11 @@ def _share_event(self: Track, notes: Ints, where: Where) -> Iterator[None]:
     "reading",
     "of the streams that read a slot only the last one is noted",
 )
-@contextmanager
-def _note_last_reader(self: Order, where: Where) -> Iterator[Track]:
-    with _reading(self, where) as mine:
-        for track in self._others(mine):
-            track.read[where] = 0
-        yield mine
+def _note_last_reader(self: Order, where: Where, queue: Queue) -> Track:
+    mine = _reading(self, where, queue)
+    for track in self._others(mine):
+        track.read[where] = 0
+    return mine
 
 
 @_device_mutant(

@@ -136,6 +136,7 @@ class Stage:
         self.pruned = False
         self.choices: list[int] = []
         self._patience = patience
+        self._ended = False
         self._main = threading.Lock()
         self._main.acquire()
         self._pick: Pick = lambda options: 0
@@ -152,7 +153,7 @@ class Stage:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.over = True
+        self.over = self._ended = True
         for player in self.players:
             player.program = None
             if player.gate.locked():
@@ -301,7 +302,7 @@ class Stage:
 
     def _play(self, player: Player) -> None:
         """Run one program after the other in the player's thread."""
-        while True:
+        while not self._ended:
             player.gate.acquire()
             if player.program is None:
                 return
@@ -317,6 +318,8 @@ class Stage:
             except BaseException as error:
                 failure = Died(f"{player.name} ended with {error!r}")
             player.status = Status.DONE
+            if self._ended:  # by an interrupt, in the middle of a run
+                return
             if self.over:
                 self._main.release()
             elif failure is not None:
