@@ -36,8 +36,8 @@ class CudaStreams:
             found = None
         if found is None or found.type != "cuda":
             raise ValueError(
-                f"device must be a CUDA device such as 'cuda' or 'cuda:1', got {device!s}; for "
-                f"records on the host use TensorStorage or SharedStorage"
+                f"device must be a CUDA device such as 'cuda' or 'cuda:1', got {str(device)!r}; "
+                f"for records on the host use TensorStorage or SharedStorage"
             )
         if not torch.cuda.is_available():
             built = torch.version.cuda
@@ -49,7 +49,9 @@ class CudaStreams:
         index = torch.cuda.current_device() if found.index is None else found.index
         count = torch.cuda.device_count()
         if index >= count:
-            raise ValueError(f"device must be one of cuda:0 to cuda:{count - 1}, got {device!s}")
+            raise ValueError(
+                f"device must be one of cuda:0 to cuda:{count - 1}, got {str(device)!r}"
+            )
         self._device = torch.device("cuda", index)
         self._threads = threading.local()
 

@@ -29,8 +29,8 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 TargetOption = Annotated[
     Target,
     typer.Option(
-        help="The implementation: the buffer on threads, with its records on the host, on a "
-        "simulated device or on a CUDA device; or one shared by processes."
+        help="The implementation: on threads (local), shared by processes (shared), on threads "
+        "with records on a simulated device (simulated) or on a CUDA device (cuda)."
     ),
 ]
 PlantOption = Annotated[

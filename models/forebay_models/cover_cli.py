@@ -26,9 +26,7 @@ def cover(
     target: TargetOption = Target.LOCAL,
     graph: Annotated[
         list[str] | None,
-        typer.Option(
-            help=f"A graph to cover; all unless given. Of {_GRAPHS} each target has some."
-        ),
+        typer.Option(help=f"A graph to cover; all of the target's unless given. One of {_GRAPHS}."),
     ] = None,
     budget: Annotated[
         str | None,

@@ -48,7 +48,7 @@ def test_without_a_device_the_error_says_so_and_what_to_use() -> None:
 
 @pytest.mark.parametrize("device", ["cpu", "meta", "gpu", "cuda:-1", None])
 def test_another_device_is_refused(device: Any) -> None:
-    with pytest.raises(ValueError, match=f"must be a CUDA device .* got {device}"):
+    with pytest.raises(ValueError, match=f"must be a CUDA device .* got '{device}'"):
         CudaStorage(8, device=device)
 
 
@@ -58,7 +58,7 @@ class TestOnCuda:
     """What needs a device."""
 
     def test_a_device_that_there_is_not(self) -> None:
-        with pytest.raises(ValueError, match=r"must be one of cuda:0 to cuda:\d+, got cuda:99"):
+        with pytest.raises(ValueError, match=r"must be one of cuda:0 to cuda:\d+, got 'cuda:99'"):
             CudaStorage(8, device="cuda:99")
 
     @pytest.mark.parametrize("source", ["cpu", "cuda"])
