@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from benchmarks.arguments import case_parser, parsed
 from benchmarks.cases import SIZES, measure
 from benchmarks.timing import settle
 
@@ -21,19 +22,8 @@ TITLES = {
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument(
-        "cases", nargs="*", metavar="CASE", help=f"of {', '.join(SIZES)}; all when none is named"
-    )
-    parser.add_argument("--repetitions", type=int, default=7, help="turns of each side (7)")
-    parser.add_argument("--json", action="store_true", help="one JSON document instead of tables")
-    args = parser.parse_args(argv)
-    args.cases = args.cases or list(SIZES)
-    if unknown := [case for case in args.cases if case not in SIZES]:
-        parser.error(f"unknown case {unknown[0]}; there are {', '.join(SIZES)}")
-    if args.repetitions < 1:
-        parser.error("--repetitions is at least 1")
-    return args
+    parser = case_parser("python -m benchmarks", __doc__, SIZES)
+    return parsed(parser, argv, SIZES)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -25,6 +25,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from benchmarks.arguments import case_parser, parsed
 from benchmarks.checkpoints import RECORD
 from benchmarks.device_peers import Cuda, Device, NoDevice, Side, full_sides, has_torchrl
 from benchmarks.timing import cycles_for, race, settle
@@ -240,23 +241,11 @@ def plain(result: Bandwidth | Overlap) -> dict[str, object]:
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.device", description=__doc__.split("\n")[0]
-    )
-    parser.add_argument(
-        "cases", nargs="*", metavar="CASE", help=f"of {', '.join(SIZES)}; all when none is named"
-    )
+    parser = case_parser("python -m benchmarks.device", __doc__.split("\n")[0], SIZES)
     parser.add_argument(
         "--mib", type=int, default=1024, help="size of the records of each side (1024)"
     )
-    parser.add_argument("--repetitions", type=int, default=7, help="turns of each side (7)")
-    parser.add_argument("--json", action="store_true", help="one JSON document instead of tables")
-    args = parser.parse_args(argv)
-    args.cases = args.cases or list(SIZES)
-    if unknown := [case for case in args.cases if case not in SIZES]:
-        parser.error(f"unknown case {unknown[0]}; there are {', '.join(SIZES)}")
-    if args.repetitions < 1:
-        parser.error("--repetitions is at least 1")
+    args = parsed(parser, argv, SIZES)
     largest = max(rows for case in args.cases for rows in SIZES[case])
     args.capacity = args.mib * 2**20 // RECORD // largest * largest
     if not args.capacity:

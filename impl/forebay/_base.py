@@ -14,7 +14,7 @@ from tensordict import TensorDict
 from forebay._calls import Call, Event
 from forebay._core import Core
 from forebay._describe import describe
-from forebay._hand_over import OnDevice
+from forebay._hand_over import streams_of
 from forebay._layout import Limits
 from forebay._ledgers import make_ledger
 from forebay._monitor import Monitor, ThreadMonitor
@@ -116,7 +116,7 @@ class BufferBase(OneProcess):
                 raise NotImplementedError(
                     "a trace is of one process; trace a buffer over TensorStorage instead"
                 )
-            plan = Plan(capacity, sampling, limits, stall, owned=isinstance(storage, OnDevice))
+            plan = Plan(capacity, sampling, limits, stall, owned=streams_of(storage) is not None)
             self._core: Core = make_core(plan, key, monitor)
             if isinstance(storage, Claimed):
                 storage.claim()

@@ -117,7 +117,8 @@ class DeviceStorage(ColumnStorage[torch.Tensor]):
     def _put(self, slots: Ints, rows: TensorRows) -> None:
         n, where = len(slots), side_by_side(slots)
         tensors = [self._there(column) for column in rows.columns]
-        arrays = [_array(column) for column in rows.columns if self._there(column) is None]
+        pairs = zip(rows.columns, tensors, strict=True)
+        arrays = [_array(column) for column, tensor in pairs if tensor is None]
         freight = self._staged([_numbers(where), *arrays])
 
         def queue(stream: Stream) -> None:
@@ -160,8 +161,9 @@ class DeviceStorage(ColumnStorage[torch.Tensor]):
 
     def _there(self, column: Column) -> torch.Tensor | None:
         """Return a leaf of a batch if it is on the device."""
-        there = isinstance(column, torch.Tensor) and self.streams.holds(column)
-        return column if there and isinstance(column, torch.Tensor) else None
+        if isinstance(column, torch.Tensor) and self.streams.holds(column):
+            return column
+        return None
 
     def _plain(self, stream: Stream, tensor: torch.Tensor, leaf: Leaf) -> torch.Tensor:
         """Return a leaf of a batch on the device so that its bytes are those of its rows."""

@@ -9,24 +9,20 @@ For storages on the host nothing of this is needed, and nothing is done.
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Final, Protocol, TypeVar, runtime_checkable
+from typing import Final, TypeVar
 
 import torch
 
 from forebay._payloads import tensors_in
-from forebay._storage import Storage
 from forebay._streams import Event, Stream, Streams
 
 T = TypeVar("T")
 
 
-@runtime_checkable
-class OnDevice(Protocol):
-    """A storage whose copies are queued in streams."""
-
-    @property
-    def streams(self) -> Streams:
-        """The device."""
+def streams_of(storage: object) -> Streams | None:
+    """Return the device in whose streams a storage queues its copies; None if it is on the host."""
+    streams: Streams | None = getattr(storage, "streams", None)
+    return streams
 
 
 class HandOver:
@@ -36,9 +32,8 @@ class HandOver:
         storage: where the records are.
     """
 
-    def __init__(self, storage: Storage) -> None:
-        # Not by isinstance, which takes longer than all else here.
-        self._streams: Final[Streams | None] = getattr(storage, "streams", None)
+    def __init__(self, storage: object) -> None:
+        self._streams: Final = streams_of(storage)
         self._marks: dict[Stream, Event] = {}
         self._before: Event | None = None
 

@@ -18,7 +18,7 @@ import torch
 
 from forebay._arrays import stand_in
 from forebay._checked import refuse
-from forebay._hand_over import OnDevice
+from forebay._hand_over import streams_of
 from forebay._payloads import copy_of
 from forebay._staging import Freight, Staging
 from forebay._state import Saved
@@ -49,7 +49,7 @@ class Home:
     """
 
     def __init__(self, storage: Storage) -> None:
-        self._streams: Final = storage.streams if isinstance(storage, OnDevice) else None
+        self._streams: Final = streams_of(storage)
 
     def saved(self, batch: object) -> Saved:
         """Return a copy of a batch for a state."""

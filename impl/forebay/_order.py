@@ -32,6 +32,9 @@ from forebay._streams import Event, Stream, Streams
 Where: TypeAlias = Ints | slice
 """Slots, by their numbers or as a range; at least one."""
 
+Queue: TypeAlias = Callable[[Stream], None]
+"""Queues something in a stream."""
+
 
 class Track:
     """The work of one stream on the slots of a storage.
@@ -54,7 +57,7 @@ class Track:
         self._events: deque[tuple[int, Event]] = deque()
         self._queueing = threading.RLock()
 
-    def work(self, notes: Ints, where: Where, queue: Callable[[], None]) -> None:
+    def work(self, notes: Ints, where: Where, queue: Queue) -> None:
         """Queue something, which is noted for slots before and marked by an event afterwards.
 
         One thread at a time, so that numbers are in the order of the queue. A signal handler may do
@@ -66,7 +69,7 @@ class Track:
                 self._outer = outer or self._last + 1
                 self._last += 1
                 notes[where] = self._last
-                queue()
+                queue(self.stream)
             finally:
                 self._outer = outer
                 if not outer:
@@ -128,25 +131,30 @@ class Order:
         self._meet = WeakMethod(meet)
         self._tracks: dict[Stream, Track] = {}
 
-    def copying(self, where: Where, queue: Callable[[Stream], None]) -> Track:
-        """Queue copies into slots, behind what was queued for them before; returns the track.
+    def copying(self, where: Where, queue: Queue) -> Track:
+        """Queue copies into slots, behind what was queued for them before; returns the track."""
+        mine = self._behind(lambda it: max(it.copied[where].max(), it.read[where].max()))
+        mine.work(mine.copied, where, queue)
+        return mine
+
+    def reading(self, where: Where, queue: Queue) -> Track:
+        """Queue reads of slots, behind the copies that were queued for them; returns the track."""
+        mine = self._behind(lambda it: it.copied[where].max())
+        mine.work(mine.read, where, queue)
+        return mine
+
+    def _behind(self, last: Callable[[Track], int]) -> Track:
+        """Let the current stream wait for work of all others; returns its track.
 
         Args:
-            where: the slots.
-            queue: queues the copies in a stream.
+            last: gives the number of the last work of a stream that matters, 0 for none.
         """
         mine = self._track()
         for track in self._others(mine):
-            self._wait(mine, track, max(track.copied[where].max(), track.read[where].max()))
-        mine.work(mine.copied, where, lambda: queue(mine.stream))
-        return mine
-
-    def reading(self, where: Where, queue: Callable[[Stream], None]) -> Track:
-        """Queue reads of slots, behind the copies that were queued for them; see `copying`."""
-        mine = self._track()
-        for track in self._others(mine):
-            self._wait(mine, track, track.copied[where].max())
-        mine.work(mine.read, where, lambda: queue(mine.stream))
+            number = int(last(track))
+            event = track.event(number) if number else None
+            if event is not None:
+                self._streams.wait(mine.stream, event)
         return mine
 
     def _track(self) -> Track:
@@ -163,9 +171,3 @@ class Order:
 
     def _others(self, mine: Track) -> list[Track]:
         return [track for track in list(self._tracks.values()) if track is not mine]
-
-    def _wait(self, mine: Track, track: Track, number: int) -> None:
-        """Let a stream wait for the work of another one."""
-        event = track.event(int(number)) if number else None
-        if event is not None:
-            self._streams.wait(mine.stream, event)

@@ -18,10 +18,10 @@ from forebay_models.agree import compare
 from forebay_models.describe import describe
 from forebay_models.explore.graph import explore
 from forebay_models.graphs import LabelledGraph
-from forebay_models.outcome import Outcome, Verdict
+from forebay_models.outcome import Outcome, Verdict, could_not_run
 from forebay_models.progress import Observer, Quiet
 from forebay_models.tlc.manifest import ManifestError, find_models, load_runs
-from forebay_models.tlc_check import check_tlc, could_not_run
+from forebay_models.tlc_check import check_tlc
 
 
 def check_agree(

@@ -9,7 +9,7 @@ from forebay_models.explore.outcomes import (
     mutual_wait_outcome,
     tier,
 )
-from forebay_models.outcome import Outcome, Verdict
+from forebay_models.outcome import Outcome, could_not_run
 from forebay_models.progress import Observer, Quiet
 
 Check = Callable[[Callable[[str], None]], Outcome]
@@ -29,16 +29,8 @@ def check_explore(
     checks = _checks(tier_name)
     unknown = [name for name in names if name not in checks]
     if unknown:
-        return [
-            Outcome(
-                name="explore",
-                verdict=Verdict.COULD_NOT_RUN,
-                bounds="-",
-                figures={},
-                seconds=0.0,
-                detail=f"nothing is called {', '.join(unknown)}; there are: {', '.join(checks)}",
-            )
-        ]
+        reason = f"nothing is called {', '.join(unknown)}; there are: {', '.join(checks)}"
+        return [could_not_run("explore", reason)]
     wanted = {name: checks[name] for name in names or checks}
     observer.expects(len(wanted))
     outcomes = []

@@ -120,3 +120,15 @@ def _figure(name: str, value: object) -> Figure:
 def _times(action: str, classes: object) -> dict[str, int]:
     fields = Fields(classes, f"heat of {action!r}")
     return {name: fields.whole(name) for name in fields.names()}
+
+
+def could_not_run(name: str, reason: Exception | str, *, bounds: str = "-") -> Outcome:
+    """Return the outcome of a check or campaign that lacks something that it needs."""
+    return Outcome(
+        name=name,
+        verdict=Verdict.COULD_NOT_RUN,
+        bounds=bounds,
+        figures={},
+        seconds=0.0,
+        detail=str(reason),
+    )

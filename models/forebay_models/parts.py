@@ -28,7 +28,7 @@ from multiprocessing.context import SpawnProcess
 from types import FrameType, TracebackType
 from typing import Final, NamedTuple, NoReturn
 
-from forebay_models.outcome import Outcome, Verdict
+from forebay_models.outcome import Outcome, could_not_run
 from forebay_models.progress import SECONDS_BETWEEN_LOOKS, Observer
 
 LOOK: Final = 0.5
@@ -274,11 +274,4 @@ def attempted(part: Part, observer: Observer) -> list[Outcome]:
 
 def failed(part: Part, why: str) -> Outcome:
     """Return the outcome of a part that did not come to its end."""
-    return Outcome(
-        name=part.name,
-        verdict=Verdict.COULD_NOT_RUN,
-        bounds="-",
-        figures={},
-        seconds=0.0,
-        detail=why,
-    )
+    return could_not_run(part.name, why)

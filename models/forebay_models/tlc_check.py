@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from forebay_models.graphs import LabelledGraph
-from forebay_models.outcome import Outcome, Verdict
+from forebay_models.outcome import Outcome, Verdict, could_not_run
 from forebay_models.pool import run_with
 from forebay_models.progress import Observer, Quiet
 from forebay_models.tlc.edges import BadGraph, EdgeReader
@@ -98,15 +98,3 @@ def _check(
         return outcome
 
     return check
-
-
-def could_not_run(name: str, reason: Exception | str) -> Outcome:
-    """Return the outcome of a check that lacks something that it needs."""
-    return Outcome(
-        name=name,
-        verdict=Verdict.COULD_NOT_RUN,
-        bounds="-",
-        figures={},
-        seconds=0.0,
-        detail=str(reason),
-    )

@@ -9,10 +9,11 @@ import pytest
 import torch
 from forebay._arrays import Array
 from forebay._device_storage import DeviceStorage
-from forebay._order import Order, Track, Where
+from forebay._order import Track
 from forebay._stores import Ints
 from forebay._streams import Event, Stream
 from forebay_models.device.simulated import SimulatedDevice
+from forebay_models.mutants.device import DEVICE_MUTANTS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tensordict import TensorDict
@@ -123,22 +124,6 @@ def test_every_use_finds_what_was_written_before(seed: int, work: list[Work]) ->
     assert played(seed, work) == []
 
 
-def without_copies(order: Order, where: Where, queue: Callable[[Stream], None]) -> Track:
-    """Read without waiting for what was copied."""
-    mine = order._track()
-    mine.work(mine.read, where, lambda: queue(mine.stream))
-    return mine
-
-
-def without_reads(order: Order, where: Where, queue: Callable[[Stream], None]) -> Track:
-    """Copy without waiting for what was read."""
-    mine = order._track()
-    for track in order._others(mine):
-        order._wait(mine, track, track.copied[where].max())
-    mine.work(mine.copied, where, lambda: queue(mine.stream))
-    return mine
-
-
 def meet_at_once(storage: DeviceStorage, stream: Stream) -> None:
     """Work in the records' memory without waiting for its reservation."""
     for column in storage._columns:
@@ -152,11 +137,6 @@ def keep_every_mark(track: Track, number: int) -> Event:
     return event
 
 
-FAULTS: dict[str, tuple[type, str, Callable[..., object]]] = {
-    "who reads does not wait for copies": (Order, "reading", without_copies),
-    "who copies does not wait for reads": (Order, "copying", without_reads),
-    "L89: the reservation is not awaited": (DeviceStorage, "_meet", meet_at_once),
-}
 PROGRAM: list[Work] = [
     ("read", "b", [0, 2], 0),
     ("write", "c", [2, 0], 0),
@@ -165,9 +145,14 @@ PROGRAM: list[Work] = [
 ]
 
 
-@pytest.mark.parametrize("name", FAULTS)
-def test_a_lack_of_order_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(*FAULTS[name])
+@pytest.mark.parametrize("name", ["read_at_once", "reused_without_readers_event"])
+def test_a_lack_of_order_is_found(name: str) -> None:
+    with DEVICE_MUTANTS[name].plant():
+        assert any(played(seed, PROGRAM) for seed in range(50))
+
+
+def test_l89_a_reservation_that_is_not_awaited_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DeviceStorage, "_meet", meet_at_once)
     assert any(played(seed, PROGRAM) for seed in range(50))
 
 
@@ -203,7 +188,7 @@ def test_l93_an_event_that_was_recorded_too_early_is_kept_for_nobody(
             assert queued.wait(30.0)
         return event
 
-    def queue() -> None:
+    def queue(stream: Stream) -> None:
         other.start()
         assert recorded.wait(30.0)
         device.copy(stream, source, target)
@@ -229,7 +214,7 @@ def test_threads_on_one_stream_queue_their_work_one_after_the_other() -> None:
     inside: list[str] = []
     begun = threading.Event()
 
-    def first() -> None:
+    def first(stream: Stream) -> None:
         inside.append("first begins")
         other.start()
         assert begun.wait(30.0)
@@ -238,7 +223,7 @@ def test_threads_on_one_stream_queue_their_work_one_after_the_other() -> None:
 
     def work_too() -> None:
         begun.set()
-        track.work(track.read, slice(2, 3), lambda: inside.append("second"))
+        track.work(track.read, slice(2, 3), lambda stream: inside.append("second"))
 
     other = threading.Thread(target=work_too)
     track.work(track.copied, slice(0, 2), first)

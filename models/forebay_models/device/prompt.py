@@ -8,7 +8,7 @@ is queued run first, so that it moves while nobody waits.
 """
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -16,11 +16,12 @@ import torch
 from forebay import CudaStorage
 from forebay._cuda import CudaStreams
 from forebay._device_storage import DeviceStorage
+from forebay._hand_over import HandOver
 from forebay._records import Rows
 from forebay._stores import Ints
 
 from forebay_models.device.simulated import SimulatedDevice
-from forebay_models.outcome import Outcome, Verdict
+from forebay_models.outcome import Outcome, could_not_run
 from forebay_models.targets import StorageKind, Target
 
 T = TypeVar("T")
@@ -106,9 +107,7 @@ def aside(storage: object) -> AbstractContextManager[object]:
 
     Of a storage that is on none nothing is changed.
     """
-    if isinstance(storage, DeviceStorage):
-        return storage.streams.on(storage.streams.own())
-    return nullcontext()
+    return HandOver(storage).aside()
 
 
 def without_device(target: Target, name: str) -> Outcome | None:
@@ -118,12 +117,5 @@ def without_device(target: Target, name: str) -> Outcome | None:
     try:
         CudaStreams()
     except RuntimeError as error:
-        return Outcome(
-            name=name,
-            verdict=Verdict.COULD_NOT_RUN,
-            bounds="nothing was run",
-            figures={},
-            seconds=0.0,
-            detail=str(error),
-        )
+        return could_not_run(name, error, bounds="nothing was run")
     return None

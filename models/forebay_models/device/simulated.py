@@ -269,11 +269,13 @@ class SimulatedDevice:
             self._adversary.begin()
             while streams := self.runnable():
                 self._adversary.pick(streams).step(self.faults)
-            stuck = [stream for stream in self._streams.all if stream.operations]
-            if stuck:
-                raise AssertionError(
-                    "; ".join(f"{it} is stuck at: {it.operations[0]}" for it in stuck)
-                )
+            if left := self.left():
+                raise AssertionError(left)
+
+    def left(self) -> str:
+        """Return in words what of all that was queued has not run; nothing if all has."""
+        stuck = [stream for stream in self._streams.all if stream.operations]
+        return "; ".join(f"{it} is stuck at: {it.operations[0]}" for it in stuck)
 
     def run_until(self, event: SimulatedEvent) -> None:
         """Carry out steps that the adversary chooses until an event is complete.

@@ -4,7 +4,7 @@ Each leaves the ledger right, and most leave right what a device without queues 
 only when what was queued runs late, early, or in another order than on the host.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 from unittest.mock import patch
@@ -15,7 +15,7 @@ import torch
 from forebay._arrays import Array
 from forebay._device_storage import DeviceStorage
 from forebay._hand_over import HandOver
-from forebay._order import Order, Track, Where
+from forebay._order import Order, Queue, Track, Where
 from forebay._payloads import tensors_in
 from forebay._prefetch import Prefetcher
 from forebay._read_write import ReadWriteBase
@@ -27,7 +27,6 @@ from forebay._streams import Event, Stream
 from forebay_models.mutants.planting import LocalMutant, mutant
 
 T = TypeVar("T")
-Queue = Callable[[Stream], None]
 
 _PLANTED: Final[dict[str, LocalMutant]] = {}
 DEVICE_MUTANTS: Final[Mapping[str, LocalMutant]] = _PLANTED
@@ -49,11 +48,8 @@ _adopt = Prefetcher.adopt
     "a record is published without the event of its copy, so that nobody can wait for that",
 )
 def _copy_without_note(self: Order, where: Where, queue: Queue) -> Track:
-    nowhere = np.empty(0, np.int64)
-    mine = self._track()
-    for track in self._others(mine):
-        self._wait(mine, track, max(track.copied[where].max(), track.read[where].max()))
-    mine.work(mine.copied, nowhere, lambda: queue(mine.stream))
+    mine = self._behind(lambda it: max(it.copied[where].max(), it.read[where].max()))
+    mine.work(mine.copied, np.empty(0, np.int64), queue)
     return mine
 
 
@@ -65,7 +61,7 @@ def _copy_without_note(self: Order, where: Where, queue: Queue) -> Track:
 )
 def _read_at_once(self: Order, where: Where, queue: Queue) -> Track:
     mine = self._track()
-    mine.work(mine.read, where, lambda: queue(mine.stream))
+    mine.work(mine.read, where, queue)
     return mine
 
 
@@ -76,10 +72,8 @@ def _read_at_once(self: Order, where: Where, queue: Queue) -> Track:
     "a writer does not wait for the reads of the slots that it writes",
 )
 def _copy_before_readers(self: Order, where: Where, queue: Queue) -> Track:
-    mine = self._track()
-    for track in self._others(mine):
-        self._wait(mine, track, track.copied[where].max())
-    mine.work(mine.copied, where, lambda: queue(mine.stream))
+    mine = self._behind(lambda it: it.copied[where].max())
+    mine.work(mine.copied, where, queue)
     return mine
 
 
@@ -90,10 +84,8 @@ def _copy_before_readers(self: Order, where: Where, queue: Queue) -> Track:
     "a writer does not wait for the last copy into the slots that it writes",
 )
 def _copy_before_writers(self: Order, where: Where, queue: Queue) -> Track:
-    mine = self._track()
-    for track in self._others(mine):
-        self._wait(mine, track, track.read[where].max())
-    mine.work(mine.copied, where, lambda: queue(mine.stream))
+    mine = self._behind(lambda it: it.read[where].max())
+    mine.work(mine.copied, where, queue)
     return mine
 
 
@@ -103,11 +95,11 @@ def _copy_before_writers(self: Order, where: Where, queue: Queue) -> Track:
     "work",
     "an event is recorded before the work is queued that it stands for",
 )
-def _mark_first(self: Track, notes: Ints, where: Where, queue: Callable[[], None]) -> None:
+def _mark_first(self: Track, notes: Ints, where: Where, queue: Queue) -> None:
     self._last += 1
     notes[where] = self._last
     self._mark(self._last)
-    queue()
+    queue(self.stream)
 
 
 _shared: Final[WeakKeyDictionary[object, Event]] = WeakKeyDictionary()
@@ -133,12 +125,12 @@ def _shared_event(self: Track, number: int) -> Event | None:
     "work",
     "every second batch of a stream goes by the event of the one before",
 )
-def _share_event(self: Track, notes: Ints, where: Where, queue: Callable[[], None]) -> None:
+def _share_event(self: Track, notes: Ints, where: Where, queue: Queue) -> None:
     shared = notes[where].max() < self._last and self._last % 2
     self._last += 1
     notes[where] = self._last - shared
     try:
-        queue()
+        queue(self.stream)
     finally:
         self._mark(self._last)
 

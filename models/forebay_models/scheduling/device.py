@@ -146,11 +146,8 @@ class StreamPlayers:
 
     def check_end(self) -> None:
         """Say whether all that was queued has run; to be asked when the run is over."""
-        stuck = [stream for stream, _ in self._pairs if stream.operations]
-        if stuck:
-            raise WrongOrder(
-                "; ".join(f"{stream} is stuck at: {stream.operations[0]}" for stream in stuck)
-            )
+        if left := self._device.left():
+            raise WrongOrder(left)
 
     def digest(self) -> int:
         """Return a number for what is in memory and in queues; equal states have equal numbers."""

@@ -12,7 +12,7 @@ from forebay_spec.events import Event
 
 from forebay_models.counterexample import Counterexample, Row
 from forebay_models.describe import describe
-from forebay_models.outcome import Figure, Outcome, Verdict
+from forebay_models.outcome import Figure, Outcome, Verdict, could_not_run
 from forebay_models.progress import Observer
 from forebay_models.tlc.java import ToolMissing, find_tools
 from forebay_models.tlc.manifest import ManifestError, find_models
@@ -35,14 +35,7 @@ _NEST = (
 
 def could_not_read(error: BadTrace) -> Outcome:
     """Return the outcome of a file that is no trace."""
-    return Outcome(
-        name="trace",
-        verdict=Verdict.COULD_NOT_RUN,
-        bounds="-",
-        figures={},
-        seconds=0.0,
-        detail=str(error),
-    )
+    return could_not_run("trace", error)
 
 
 def judge_with_spec(setting: Setting, *, most: int = MOST_STATES, observer: Observer) -> Outcome:
