@@ -42,10 +42,8 @@ lint: $(STAMP) ## ruff and mypy over all rooms
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-bench: $(STAMP) ## measure speed as ratios against other buffers, both sides in one run
-	$(BIN)/python -m benchmarks
-	$(BIN)/python -m benchmarks.processes
-	$(BIN)/python -m benchmarks.checkpoints
+bench: $(STAMP) ## measure speed as ratios against other buffers, all in one run; build/bench.json and charts
+	$(BIN)/python -m benchmarks --json build/bench.json --charts build/charts
 
 docs: $(STAMP) ## build the site into site/, warnings being errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -5,15 +5,17 @@ from collections.abc import Collection
 
 
 def case_parser(
-    prog: str, description: str | None, cases: Collection[str]
+    prog: str, description: str | None, cases: Collection[str], *, usual: str
 ) -> argparse.ArgumentParser:
-    """Return a parser of cases, of how often each is measured, and of the form of the result."""
+    """Return a parser of cases and of how often each is measured; `usual` says how often if none
+    is given."""
     parser = argparse.ArgumentParser(prog=prog, description=description)
     parser.add_argument(
         "cases", nargs="*", metavar="CASE", help=f"of {', '.join(cases)}; all when none is named"
     )
-    parser.add_argument("--repetitions", type=int, default=7, help="turns of each side (7)")
-    parser.add_argument("--json", action="store_true", help="one JSON document instead of tables")
+    parser.add_argument(
+        "--repetitions", type=int, metavar="N", help=f"turns of each contender ({usual})"
+    )
     return parser
 
 
@@ -25,6 +27,6 @@ def parsed(
     args.cases = args.cases or list(cases)
     if unknown := [case for case in args.cases if case not in cases]:
         parser.error(f"unknown case {unknown[0]}; there are {', '.join(cases)}")
-    if args.repetitions < 1:
+    if args.repetitions is not None and args.repetitions < 1:
         parser.error("--repetitions is at least 1")
     return args

@@ -1,74 +1,37 @@
-"""What is measured: a cycle in one thread (P1, ring), and a hand-over between two threads (P4).
+"""What there is to measure, by name."""
 
-P1 is the cost of one write and one draw in a buffer that is half full, without anybody waiting. P4
-is how fast batches get from one thread to another, with waiting and the interpreter lock in it. The
-ring is one write and one draw in a full buffer that overwrites its oldest records.
-"""
+from collections.abc import Mapping
+from typing import Final
 
-import threading
-from collections.abc import Callable
+from benchmarks.checkpoints import going_on, saving
+from benchmarks.cycles import cycles, large, larger, lazy, overwriting
+from benchmarks.growth import growing
+from benchmarks.models import exploring, scheduling, walking
+from benchmarks.plan import Case
+from benchmarks.processes import beside_copies, small_records, tokens
+from benchmarks.scale import scaling
+from benchmarks.threads import handing_over
+from benchmarks.tracing import tracing
+from benchmarks.waiting import idling, waking
 
-from benchmarks.peers import CAPACITY, BatchQueue, OurRing, Ours, Peer, PolledRing, Ring, small
-from benchmarks.timing import OURS, Result, race
-
-SIZES = {"P1": (1, 32, 256, 1024), "P4": (1, 32, 256), "ring": (1, 32, 256, 1024)}
-
-
-def cycle(peer: Peer, rows: int, written: int = CAPACITY // 2) -> Callable[[int], None]:
-    """Return a function that writes and draws a batch so many times, in a buffer half full.
-
-    Args:
-        peer: the buffer.
-        rows: records of a batch.
-        written: how many records are written before.
-    """
-    batch = small(rows)
-    for _ in range(written // rows):
-        peer.put(batch)
-
-    def run(cycles: int) -> None:
-        for _ in range(cycles):
-            peer.put(batch)
-            peer.get()
-
-    return run
-
-
-def hand_over(peer: Peer, rows: int) -> Callable[[int], None]:
-    """Return a function that hands so many batches from one thread to another."""
-    batch = small(rows)
-
-    def run(cycles: int) -> None:
-        def write() -> None:
-            for _ in range(cycles):
-                peer.put(batch)
-
-        writer = threading.Thread(target=write, daemon=True)
-        writer.start()
-        for _ in range(cycles):
-            peer.get()
-        writer.join()
-
-    return run
-
-
-def measure(case: str, rows: int, repetitions: int) -> list[Result]:
-    """Measure one case at one batch size; `forebay (random)` is ours in random order."""
-    if case == "P1":
-        peers = {
-            OURS: cycle(Ours(rows), rows),
-            "forebay (random)": cycle(Ours(rows, order="random"), rows),
-            "TorchRL ring": cycle(Ring(rows), rows),
-        }
-    elif case == "ring":
-        peers = {
-            OURS: cycle(OurRing(rows), rows, CAPACITY),
-            "TorchRL ring": cycle(Ring(rows), rows, CAPACITY),
-        }
-    else:
-        peers = {
-            OURS: hand_over(Ours(rows), rows),
-            "TorchRL ring, polled": hand_over(PolledRing(rows), rows),
-            "queue of clones": hand_over(BatchQueue(rows), rows),
-        }
-    return race(peers, repetitions)
+CASES: Final[Mapping[str, Case]] = {
+    "P1": Case("write and draw in one thread, capacity 4096 half full", cycles),
+    "P2": Case("the same at capacity 2^20", large),
+    "P3": Case("a cycle at capacity 2^20 over one at 2^12", larger),
+    "P4": Case("from one thread to another, capacity 4096", handing_over),
+    "P5": Case("from one spawned process to another, small records", small_records),
+    "P6": Case("from one spawned process to another, tokens", tokens),
+    "P7": Case("the same as a share of the memory-copy bound", beside_copies),
+    "P8": Case("how soon a blocked writer returns, and a death is got over", waking),
+    "P9": Case("what blocked readers use of a core", idling),
+    "P10": Case("dumps, beside a plain sequential write with sync", saving),
+    "P11": Case("a producer while a capture runs, over one without", going_on),
+    "P12": Case("edges a second of the explorer", exploring),
+    "P13": Case("schedules a second of the deterministic scheduler", scheduling),
+    "P14": Case("extend of a lazily stacked TensorDict", lazy),
+    "ring": Case("overwrite and draw with replacement in one thread, capacity 4096", overwriting),
+    "trace": Case("a cycle beside the same with a trace", tracing),
+    "scale": Case("very many records, very large ones, very many producers", scaling),
+    "growth": Case("the cost of a call as capacity, batch, leaves and waiters grow", growing),
+    "models": Case("random walks by target, and the time of the last make verify", walking),
+}

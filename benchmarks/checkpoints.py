@@ -1,17 +1,14 @@
-"""Measure checkpoints of a large buffer: `python -m benchmarks.checkpoints [P10 P11] [--mib 1024]`.
+"""Checkpoints of a large buffer, P10 and P11.
 
 P10 is `dumps` beside a plain sequential write of the same bytes with a sync, and the memory that it
 takes besides. P11 is what a capture costs those who go on meanwhile: the throughput of a producer
 and a reader while `dumps` or `state_dict` runs, over that without, and the longest pause of a
-single write. Both sides take turns in one run; the place of the files decides much, so it is named.
+single write. The place of the files decides much, so it is named.
 """
 
-import argparse
 import os
 import shutil
 import statistics
-import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -21,41 +18,30 @@ from pathlib import Path
 from typing import Final
 
 import forebay
-import torch
-from tensordict import TensorDict
 
-from benchmarks.timing import settle
+from benchmarks.plan import Part, Plan
+from benchmarks.records import RECORD, tokens
+from benchmarks.results import Goal, Row
+from benchmarks.timing import ratio, spread, timed
 
-WORDS: Final = 1024
-"""Tokens and log-probabilities of one record, 12 bytes each."""
-
-RECORD: Final = 12 * WORDS
 BATCH: Final = 32
 BLOCK: Final = 16 * 2**20
 """Bytes that the plain write hands over at a time."""
 
-
-def records(rows: int) -> TensorDict:
-    """Return so many records with tokens and log-probabilities."""
-    tokens = torch.arange(rows * WORDS, dtype=torch.int64).reshape(rows, WORDS)
-    return TensorDict({"tokens": tokens, "logprob": tokens.to(torch.float32)}, [rows])
+P10: Final = 0.7
+P11: Final = 0.5
+PAUSE: Final = 2.0
+"""The longest write while a capture runs, in copies of its batch, at most."""
 
 
 def full_buffer(mib: int) -> forebay.BlockingReplayBuffer:
-    """Return a buffer of so many MiB of records, all slots taken."""
+    """Return a buffer of so many MiB of records of tokens, all slots taken."""
     capacity = mib * 2**20 // RECORD // BATCH * BATCH
     buffer = forebay.BlockingReplayBuffer(forebay.TensorStorage(capacity), batch_size=BATCH)
-    batch = records(BATCH)
+    batch = tokens(BATCH)
     for _ in range(capacity // BATCH):
         buffer.extend(batch)
     return buffer
-
-
-def timed(run: Callable[[], object]) -> float:
-    """Return the seconds that this takes."""
-    started = time.perf_counter()
-    run()
-    return time.perf_counter() - started
 
 
 def write_plainly(place: Path, arrays: list[memoryview]) -> None:
@@ -81,33 +67,50 @@ def forget_memory() -> int:
     return highest_memory()
 
 
-def writing(mib: int, repetitions: int, scratch: Path) -> None:
+def saving(plan: Plan) -> list[Part]:
     """P10: `dumps` beside a plain write."""
-    buffer = full_buffer(mib)
-    storage = buffer.storage
-    assert isinstance(storage, forebay.TensorStorage)
-    arrays = [array.data.cast("B") for array in storage._columns]
-    ratios, seconds, extra = [], [], 0
-    for turn in range(repetitions):
-        took = {}
-        for side in ("ours", "plain") if turn % 2 else ("plain", "ours"):
-            if side == "plain":
-                took[side] = timed(partial(write_plainly, scratch / "plain", arrays))
-                (scratch / "plain").unlink()
-            else:
-                before = forget_memory()
-                took[side] = timed(partial(buffer.dumps, scratch / "checkpoint"))
-                extra = max(extra, highest_memory() - before)
-                shutil.rmtree(scratch / "checkpoint")
-        ratios.append(took["plain"] / took["ours"])
-        seconds.append(took["ours"])
-    print(
-        f"P10 dumps of {mib} MiB: {statistics.median(seconds):.2f} s,"
-        f" {statistics.median(ratios):.2f} of a plain write with sync"
-        f" ({min(ratios):.2f} to {max(ratios):.2f}; goal 0.7);"
-        f" {extra / 2**20:.0f} MiB of memory besides",
-        flush=True,
-    )
+    mib = plan.effort.mib
+
+    def measure() -> list[Row]:
+        buffer = full_buffer(mib)
+        storage = buffer.storage
+        assert isinstance(storage, forebay.TensorStorage)
+        arrays = [array.data.cast("B") for array in storage._columns]
+        allowed = BATCH * RECORD + buffer._core.ledger.layout.block.nbytes
+        saved, plain, extra = [], [], []
+        for turn in range(plan.effort.turns):
+            for side in ("ours", "plain") if turn % 2 else ("plain", "ours"):
+                if side == "plain":
+                    place = plan.scratch / "plain"
+                    plain.append(timed(partial(write_plainly, place, arrays)))
+                    place.unlink()
+                else:
+                    place = plan.scratch / "checkpoint"
+                    before = forget_memory()
+                    saved.append(timed(partial(buffer.dumps, place)))
+                    extra.append(float(highest_memory() - before))
+                    shutil.rmtree(place)
+        return [
+            Row(
+                case="P10",
+                size=f"dumps of {mib} MiB",
+                ours=spread(saved),
+                unit="s",
+                peer="plain write with sync",
+                theirs=spread(plain),
+                ratio=ratio(plain, saved),
+                goal=Goal("at least", P10),
+            ),
+            Row(
+                case="P10",
+                size=f"dumps of {mib} MiB, memory besides; the goal is a batch and the ledger",
+                ours=spread(extra).by(2**-20),
+                unit="MiB",
+                goal=Goal("at most", round(allowed / 2**20, 1), "ours"),
+            ),
+        ]
+
+    return [Part(f"{mib} MiB", measure)]
 
 
 class Traffic:
@@ -115,17 +118,19 @@ class Traffic:
 
     def __init__(self, buffer: forebay.BlockingReplayBuffer) -> None:
         self._buffer = buffer
-        self._batch = records(BATCH)
+        self._batch = tokens(BATCH)
         self.written = 0
         self.longest = 0.0
+        self.began = 0.0
 
     def produce(self) -> None:
         """Write until the buffer is closed."""
         with suppress(forebay.ShutDown):
             while True:
-                took = timed(lambda: self._buffer.extend(self._batch))
+                self.began = time.perf_counter()
+                self._buffer.extend(self._batch)
                 self.written += 1
-                self.longest = max(self.longest, took)
+                self.longest = max(self.longest, time.perf_counter() - self.began)
 
     def read(self) -> None:
         """Read until the buffer is closed."""
@@ -134,10 +139,16 @@ class Traffic:
                 self._buffer.sample()
 
     def during(self, work: Callable[[], object]) -> tuple[float, float]:
-        """Return the batches a second that are written during some work, and the longest write."""
+        """Return the batches a second that are written during some work, and the longest write.
+
+        A write that goes on at the end counts as long as it has taken, since it may be stuck.
+        """
         self.written, self.longest = 0, 0.0
-        seconds = timed(work)
-        return self.written / seconds, self.longest
+        started = time.perf_counter()
+        work()
+        ended = time.perf_counter()
+        stuck = ended - max(started, self.began)
+        return self.written / (ended - started), max(self.longest, stuck)
 
     def __enter__(self) -> "Traffic":
         self._threads = [threading.Thread(target=work) for work in (self.read, self.produce)]
@@ -151,59 +162,57 @@ class Traffic:
             thread.join()
 
 
-def going_on(mib: int, repetitions: int, scratch: Path) -> None:
+def going_on(plan: Plan) -> list[Part]:
     """P11: a producer and a reader while a capture runs."""
-    buffer = full_buffer(mib)
-    batch = records(BATCH)
-    copies = [timed(lambda: batch.clone()) for _ in range(200)]
-    target = scratch / "checkpoint"
-    ways: dict[str, Callable[[], object]] = {
-        "dumps": lambda: buffer.dumps(target),
-        "state_dict": buffer.state_dict,
-    }
-    with Traffic(buffer) as traffic:
-        for name, way in ways.items():
-            shares, pauses, usual = [], [], []
-            for _ in range(repetitions):
-                without, pause = traffic.during(lambda: time.sleep(1.0))
-                usual.append(pause)
-                during, pause = traffic.during(way)
-                shares.append(during / without)
-                pauses.append(pause)
-            print(
-                f"P11 a producer while {name} of {mib} MiB runs: {statistics.median(shares):.2f} of"
-                f" its throughput without ({min(shares):.2f} to {max(shares):.2f}; goal 0.5);"
-                f" longest write {1e3 * statistics.median(pauses):.1f} ms, without"
-                f" {1e3 * statistics.median(usual):.1f} ms; a copy of the batch takes"
-                f" {1e3 * statistics.median(copies):.2f} ms",
-                flush=True,
-            )
+    mib = plan.effort.mib
+
+    def measure() -> list[Row]:
+        buffer = full_buffer(mib)
+        batch = tokens(BATCH)
+        copy = statistics.median(timed(batch.clone) for _ in range(200))
+        target = plan.scratch / "checkpoint"
+        ways: dict[str, Callable[[], object]] = {
+            "dumps": lambda: buffer.dumps(target),
+            "state_dict": buffer.state_dict,
+        }
+        rows = []
+        with Traffic(buffer) as traffic:
+            for name, way in ways.items():
+                usual, during = [], []
+                for _ in range(plan.effort.turns):
+                    usual.append(traffic.during(lambda: time.sleep(max(0.2, min(1.0, mib / 64)))))
+                    during.append(traffic.during(way))
+                rows += _rows(f"{name} of {mib} MiB", usual, during, copy)
+        shutil.rmtree(target)
+        return rows
+
+    return [Part(f"{mib} MiB", measure)]
 
 
-CASES: Final = {"P10": writing, "P11": going_on}
-
-
-def main(argv: list[str] | None = None) -> int:
-    """Measure the cases asked for and print them."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.checkpoints", description=__doc__.split("\n")[0]
-    )
-    parser.add_argument("cases", nargs="*", metavar="CASE", help="P10 or P11; both if none")
-    parser.add_argument("--mib", type=int, default=1024, help="size of the records (1024)")
-    parser.add_argument("--repetitions", type=int, default=5, help="turns of each side (5)")
-    parser.add_argument("--place", type=Path, help="where the files go (the usual scratch place)")
-    args = parser.parse_args(argv)
-    if unknown := [case for case in args.cases if case not in CASES]:
-        parser.error(f"unknown case {unknown[0]}; there are {', '.join(CASES)}")
-    if args.mib < 1 or args.repetitions < 1:
-        parser.error("--mib and --repetitions are at least 1")
-    machine = settle()
-    with tempfile.TemporaryDirectory(dir=args.place) as scratch:
-        for case in args.cases or CASES:
-            CASES[case](args.mib, args.repetitions, Path(scratch))
-    print(f"load of the machine {os.getloadavg()[0]:.1f}; {machine}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def _rows(
+    size: str, usual: list[tuple[float, float]], during: list[tuple[float, float]], copy: float
+) -> list[Row]:
+    rates, pauses = ([turn[at] for turn in during] for at in (0, 1))
+    rates_without, pauses_without = ([turn[at] for turn in usual] for at in (0, 1))
+    return [
+        Row(
+            case="P11",
+            size=f"{size}, a producer meanwhile",
+            ours=spread(rates),
+            unit="batches/s",
+            peer="the same without",
+            theirs=spread(rates_without),
+            ratio=ratio(rates, rates_without),
+            goal=Goal("at least", P11),
+        ),
+        Row(
+            case="P11",
+            size=f"{size}, its longest write, in copies of the batch",
+            ours=spread(pauses).by(1 / copy),
+            unit="copies",
+            peer="the same without",
+            theirs=spread(pauses_without).by(1 / copy),
+            ratio=ratio(pauses_without, pauses),
+            goal=Goal("at most", PAUSE, "ours"),
+        ),
+    ]

@@ -25,10 +25,11 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from benchmarks import timing
 from benchmarks.arguments import case_parser, parsed
-from benchmarks.checkpoints import RECORD
 from benchmarks.device_peers import Cuda, Device, NoDevice, Side, full_sides, has_torchrl
-from benchmarks.timing import cycles_for, race, settle
+from benchmarks.records import RECORD
+from benchmarks.timing import Spread, cycles_for, race, settle, spread
 
 Work = Callable[[int], None]
 """Does something so many times, and leaves it queued."""
@@ -42,6 +43,7 @@ SIZES: Final[dict[str, tuple[int, ...]]] = {
 }
 """Records of a batch, for each case; a record has 12 KiB."""
 
+REPETITIONS: Final = 7
 WIDTH: Final = 4096
 """Rows and columns of the matrices that the training kernel multiplies."""
 
@@ -52,17 +54,6 @@ TITLES: Final = {
     "overlap-host": "overlap-host: training, writes from host memory and draws at once",
     "overlap-device": "overlap-device: training, writes from device memory and draws at once",
 }
-
-
-class Spread(NamedTuple):
-    """The median over the turns, and what it lies between."""
-
-    median: float
-    smallest: float
-    largest: float
-
-    def __str__(self) -> str:
-        return f"{self.median:.2f} ({self.smallest:.2f} to {self.largest:.2f})"
 
 
 class Bandwidth(NamedTuple):
@@ -80,11 +71,6 @@ class Overlap(NamedTuple):
     milliseconds: float
     of_the_sum: Spread
     of_the_longest: Spread
-
-
-def spread(values: Sequence[float]) -> Spread:
-    """Return the median, the smallest and the largest."""
-    return Spread(statistics.median(values), min(values), max(values))
 
 
 def finished(device: Device, work: Work) -> Work:
@@ -141,7 +127,7 @@ def bandwidth(
         Bandwidth(
             result.name,
             rows * RECORD / result.seconds / 1e9,
-            Spread(result.ratio, result.smallest, result.largest),
+            result.times_ours,
         )
         for result in results
     ]
@@ -173,7 +159,7 @@ def overlap(device: Device, sides: Mapping[str, Sequence[Work]], repetitions: in
 
     runs = {
         name: [
-            partial(in_stream, work, stream, cycles_for(finished(device, work)))
+            partial(in_stream, work, stream, cycles_for(finished(device, work), timing.SHORTEST))
             for work, stream in zip(works, streams, strict=True)
         ]
         for name, works in sides.items()
@@ -241,10 +227,14 @@ def plain(result: Bandwidth | Overlap) -> dict[str, object]:
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
     """Read the command line."""
-    parser = case_parser("python -m benchmarks.device", __doc__.split("\n")[0], SIZES)
+    parser = case_parser(
+        "python -m benchmarks.device", __doc__.split("\n")[0], SIZES, usual=str(REPETITIONS)
+    )
     parser.add_argument(
         "--mib", type=int, default=1024, help="size of the records of each side (1024)"
     )
+    parser.add_argument("--json", action="store_true", help="one JSON document instead of tables")
+    parser.set_defaults(repetitions=REPETITIONS)
     args = parsed(parser, argv, SIZES)
     largest = max(rows for case in args.cases for rows in SIZES[case])
     args.capacity = args.mib * 2**20 // RECORD // largest * largest

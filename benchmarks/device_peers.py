@@ -17,7 +17,7 @@ import forebay
 import torch
 from tensordict import TensorDict
 
-from benchmarks.checkpoints import records
+from benchmarks.records import tokens
 from benchmarks.timing import OURS
 
 
@@ -190,7 +190,7 @@ def full_sides(device: Device, rows: int, capacity: int, *, from_host: bool) -> 
     """
 
     def batch() -> TensorDict:  # one each, since TorchRL writes into what it is given
-        return records(rows) if from_host else records(rows).to(device.where)
+        return tokens(rows) if from_host else tokens(rows).to(device.where)
 
     sides: dict[str, Side] = {
         OURS: Ours(device, batch(), capacity),

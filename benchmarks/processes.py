@@ -1,128 +1,127 @@
-"""Measure the buffer between processes: `python -m benchmarks.processes [P5 P8 P9 memory]`.
+"""From one process to another, P5 to P7, the writer being spawned; each has a core of its own."""
 
-P5 is throughput beside a `multiprocessing.Queue`, P8 how soon a blocked writer returns and a death
-is got over, P9 what blocked readers use, memory what a buffer takes and how long making it lasts.
-The load of the machine is printed, since the figures depend on it.
-"""
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Final
 
-import argparse
-import os
-import sys
-import time
-from contextlib import ExitStack
-from multiprocessing import get_context
+from tensordict import TensorDict
 
-import forebay
-
-from benchmarks.between import BATCHES, Channel, SharedOurs, SharedQueue, writer
-from benchmarks.peers import small
-from benchmarks.timing import OURS, race, settle
-from benchmarks.waiting import (
-    after_a_death_inside,
-    after_a_death_with_a_lease,
-    blocked_readers,
-    middle,
-    wake_up,
+from benchmarks.channels import (
+    FASTER_FIFO,
+    MP_QUEUE,
+    RAY,
+    TORCH_QUEUE,
+    Channel,
+    FasterFifo,
+    SharedOurs,
+    SharedQueue,
+    TorchQueue,
+    draws,
+    serve,
 )
+from benchmarks.children import Method, child
+from benchmarks.cycles import compared, cycle
+from benchmarks.peers import COPY, RANDOM, Copies
+from benchmarks.plan import Part, Plan
+from benchmarks.ray_queue import RayQueue, ray_runs
+from benchmarks.records import BATCHES
+from benchmarks.results import Goal, Row
+from benchmarks.timing import OURS, Work, pinned, take_turns
 
-ROWS = (1, 32, 256)
-CAPACITIES = (4096, 65536, 1048576)
+P5: Final[Mapping[int, tuple[float, float]]] = {1: (1.3, 0.7), 32: (1.5, 0.7), 256: (2.0, 0.9)}
+"""How many times a queue's speed is to be reached, in order and at random, by batch size."""
 
-
-def throughput(repetitions: int) -> None:
-    """P5: from one spawned process to another, records and batches of several sizes."""
-    context = get_context("spawn")
-    for kind, make in BATCHES.items():
-        for rows in ROWS:
-            batch = make(rows)
-            channels: dict[str, Channel] = {
-                OURS: SharedOurs(batch),
-                "multiprocessing.Queue": SharedQueue(batch, context),
-            }
-            with ExitStack() as stack:
-                runs = {
-                    name: stack.enter_context(writer(channel, batch, context))
-                    for name, channel in channels.items()
-                }
-                for result in race(runs, repetitions):
-                    print(
-                        f"P5 {kind:6} batches of {rows:3}: {result.name:22}"
-                        f" {result.seconds * 1e6:8.1f} us, {rows / result.seconds:9.0f} records/s,"
-                        f" {result.ratio:.2f} times ours"
-                        f" ({result.smallest:.2f} to {result.largest:.2f})",
-                        flush=True,
-                    )
+P6: Final = (12.0, 7.0)
+P7: Final = (0.7, 0.4)
+METHOD: Final[Method] = "spawn"
+ROWS: Final = 256
+"""Records of tokens in a batch, for P6 and P7."""
 
 
-def waking(repetitions: int) -> None:
-    """P8: from the call that frees space to the return of the writer that waited for it."""
-    found = wake_up(30 * repetitions)
-    theirs = middle(found["multiprocessing.Queue"])[0]
-    for name, seconds in found.items():
-        median, smallest, largest = (1e6 * value for value in middle(seconds))
-        print(
-            f"P8 a blocked writer returns: {name:30} {median:7.1f} us"
-            f" ({smallest:.1f} to {largest:.1f}), {median / theirs / 1e6:.2f} of the queue's"
-        )
-    for what, measure in (
-        ("holder of the lock is killed, next call done", after_a_death_inside),
-        ("lessee is killed, waiting reader has its record", after_a_death_with_a_lease),
-    ):
-        median, smallest, largest = (1e3 * value for value in middle(measure(repetitions)))
-        print(f"P8 {what:48} {median:7.2f} ms ({smallest:.2f} to {largest:.2f})", flush=True)
+@contextmanager
+def written_by_another(
+    channels: dict[str, Channel], batch: TensorDict
+) -> Iterator[dict[str, Work]]:
+    """Spawn a writer, and give the work of drawing from each channel."""
+    try:
+        with pinned() as core, child(serve, core, channels, batch, method=METHOD) as writer:
+            writer.hear()
+            yield {name: draws(writer, name, channel) for name, channel in channels.items()}
+    finally:
+        for channel in channels.values():
+            channel.close()
 
 
-def idling(repetitions: int) -> None:
-    """P9: what sixteen blocked readers use."""
-    shares = blocked_readers(16, float(repetitions))
-    median, _, largest = (100 * value for value in middle(shares))
-    print(
-        f"P9 {len(shares)} blocked readers for {repetitions} s: {median:.2f} % of a core each in"
-        f" the median, {largest:.2f} % at most",
-        flush=True,
+def ours(batch: TensorDict) -> dict[str, Channel]:
+    """Return our buffer, in arrival order and in random order."""
+    return {OURS: SharedOurs(batch), RANDOM: SharedOurs(batch, order="random")}
+
+
+def peers(plan: Plan, batch: TensorDict) -> dict[str, Channel]:
+    """Return the queues that are installed."""
+    found: dict[str, Channel] = {MP_QUEUE: SharedQueue(batch), TORCH_QUEUE: TorchQueue(batch)}
+    if plan.has(FASTER_FIFO, "faster_fifo", "bench"):
+        found[FASTER_FIFO] = FasterFifo(batch)
+    if plan.has(RAY, "ray", "ray"):
+        found[RAY] = RayQueue(batch)
+    return found
+
+
+def beside_queues(
+    plan: Plan, case: str, kind: str, rows: int, goals: tuple[float, float]
+) -> list[Row]:
+    """Measure ours beside every queue; the goals are about `multiprocessing.Queue`."""
+    batch = BATCHES[kind](rows)
+    with ray_runs(), written_by_another(ours(batch) | peers(plan, batch), batch) as works:
+        seconds = take_turns(works, plan.effort.repetitions, plan.effort.shortest)
+    in_order, at_random = goals
+    return compared(
+        seconds,
+        case=case,
+        size=f"{kind}, batch {rows}",
+        goals={
+            (OURS, MP_QUEUE): Goal("at least", in_order),
+            (RANDOM, MP_QUEUE): Goal("at least", at_random),
+        },
+        curve=kind,
+        x=rows,
+        who=(OURS, RANDOM),
     )
 
 
-def memory(repetitions: int) -> None:
-    """What a buffer of small records takes, and how long it takes to make it."""
-    record = small(1)[0]
-    for capacity in CAPACITIES:
-        times = []
-        for _ in range(repetitions):
-            start = time.perf_counter()
-            storage = forebay.SharedStorage(capacity, example=record)
-            buffer = forebay.BlockingReplayBuffer(storage, batch_size=1)
-            times.append(time.perf_counter() - start)
-        ledger = buffer._core._block.nbytes  # type: ignore[attr-defined]  # a SharedCore's
-        median, smallest, largest = (1e3 * value for value in middle(times))
-        print(
-            f"memory, capacity {capacity:7}: ledger and journal {ledger} bytes,"
-            f" {ledger / capacity:.1f} a slot; records {storage._block.nbytes} bytes,"
-            f" {storage._block.nbytes / capacity:.1f} a slot; made in {median:.1f} ms"
-            f" ({smallest:.1f} to {largest:.1f})",
-            flush=True,
+def small_records(plan: Plan) -> list[Part]:
+    """P5: small records beside every queue."""
+    return [
+        Part(f"small, batch {rows}", partial(beside_queues, plan, "P5", "small", rows, goals))
+        for rows, goals in P5.items()
+    ]
+
+
+def tokens(plan: Plan) -> list[Part]:
+    """P6: large batches beside every queue."""
+    measure = partial(beside_queues, plan, "P6", "tokens", ROWS, P6)
+    return [Part(f"tokens, batch {ROWS}", measure)]
+
+
+def beside_copies(plan: Plan) -> list[Part]:
+    """P7: the same beside a copy of the batch in and out, in one process."""
+
+    def measure() -> list[Row]:
+        batch = BATCHES["tokens"](ROWS)
+        with written_by_another(ours(batch), batch) as works:
+            works[COPY] = cycle(Copies(batch), batch)
+            seconds = take_turns(works, plan.effort.repetitions, plan.effort.shortest)
+        in_order, at_random = P7
+        return compared(
+            seconds,
+            case="P7",
+            size=f"tokens, batch {ROWS}",
+            goals={
+                (OURS, COPY): Goal("at least", in_order),
+                (RANDOM, COPY): Goal("at least", at_random),
+            },
+            who=(OURS, RANDOM),
         )
 
-
-CASES = {"P5": throughput, "P8": waking, "P9": idling, "memory": memory}
-
-
-def main(argv: list[str] | None = None) -> int:
-    """Measure the cases asked for and print them."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.processes", description=__doc__)
-    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"{', '.join(CASES)}; or all")
-    parser.add_argument("--repetitions", type=int, default=7, help="turns of each side (7)")
-    args = parser.parse_args(argv)
-    if unknown := [case for case in args.cases if case not in CASES]:
-        parser.error(f"unknown case {unknown[0]}; there are {', '.join(CASES)}")
-    if args.repetitions < 1:
-        parser.error("--repetitions is at least 1")
-    print(f"{settle()}; {os.getloadavg()[0]:.1f} processes want to run", flush=True)
-    for case in args.cases or CASES:
-        CASES[case](args.repetitions)
-    print(f"at the end {os.getloadavg()[0]:.1f} processes want to run")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return [Part(f"tokens, batch {ROWS}", measure)]

@@ -1,25 +1,26 @@
-"""What a trace costs, when it is kept and when it is not: `python -m benchmarks.tracing`.
+"""What a trace costs, when it is kept and when it is not.
 
 All contenders are the same cycle as in P1. Without a trace the code still asks a `NoTrace` for
-nothing at each action; `calls to NoTrace alone` makes just these calls, so its ratio is the share
-of a cycle that they take. `the same again` shows how much of any difference is noise.
+nothing at each action; `calls to NoTrace alone` makes just these calls, so its time by that of a
+cycle is the share that they take. `the same again` shows how much of any difference is noise.
 """
 
-import sys
-import tempfile
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Final
 
 import forebay
 from forebay._calls import Call
 from forebay._tickets import Kind
 from forebay._trace import NO_TRACE
 
-from benchmarks.cases import cycle
+from benchmarks.cycles import compared, half_full
 from benchmarks.peers import CAPACITY, Ours
-from benchmarks.timing import OURS, Result, race, settle
+from benchmarks.plan import Part, Plan
+from benchmarks.results import Row
+from benchmarks.timing import OURS, Work, take_turns
 
-ROWS = (1, 32)
+ROWS: Final = (1, 32)
 
 
 class Traced(Ours):
@@ -31,8 +32,8 @@ class Traced(Ours):
         )
 
 
-def hooks() -> Callable[[int], None]:
-    """Return a function that makes the calls to `NoTrace` of so many cycles, and nothing else."""
+def hooks() -> Work:
+    """Return work that makes the calls to `NoTrace` of so many cycles, and nothing else."""
     call = Call(kind=Kind.WRITE, actor=0, n=1, m=1)
 
     def run(cycles: int) -> None:
@@ -48,32 +49,22 @@ def hooks() -> Callable[[int], None]:
     return run
 
 
-def measure(rows: int, repetitions: int, directory: Path) -> list[Result]:
-    """Race a buffer without a trace against the others; ratios above 1 are slower than it."""
-    return race(
-        {
-            OURS: cycle(Ours(rows), rows),
-            "the same again": cycle(Ours(rows), rows),
+def tracing(plan: Plan) -> list[Part]:
+    """A cycle without a trace, beside one with a trace and beside what is left of one."""
+
+    def measure(rows: int) -> list[Row]:
+        traced = partial(Traced, path=plan.scratch / f"{rows}.jsonl")
+        works = {
+            OURS: half_full(Ours, "small", rows),
+            "the same again": half_full(Ours, "small", rows),
             "calls to NoTrace alone": hooks(),
-            "with a trace": cycle(Traced(rows, directory / f"{rows}.jsonl"), rows),
-        },
-        repetitions,
-    )
+            "with a trace": half_full(traced, "small", rows),
+        }
+        return compared(
+            take_turns(works, plan.effort.repetitions, plan.effort.shortest),
+            case="trace",
+            size=f"small, batch {rows}",
+            goals={},
+        )
 
-
-def main() -> int:
-    """Print a line for each contender and batch size."""
-    print(f"one write and one draw in one thread, without waiting; {settle()}")
-    with tempfile.TemporaryDirectory() as name:
-        for rows in ROWS:
-            for result in measure(rows, 9, Path(name)):
-                print(
-                    f"batches of {rows:2}: {result.name:22} {result.seconds * 1e6:7.2f} us,"
-                    f" {result.ratio:.3f} ({result.smallest:.3f} to {result.largest:.3f})"
-                    f" of a buffer without a trace"
-                )
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return [Part(f"batch {rows}", partial(measure, rows)) for rows in ROWS]

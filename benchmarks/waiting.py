@@ -9,58 +9,77 @@ import os
 import signal
 import statistics
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from multiprocessing import get_context
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from functools import partial
 from multiprocessing.connection import Connection
+from typing import Final
 
 import forebay
 import torch
 from tensordict import TensorDict
 
-from benchmarks.between import PATIENCE, Channel, SharedOurs, SharedQueue
-from benchmarks.peers import small
+from benchmarks.channels import MP_QUEUE, Channel, SharedOurs, SharedQueue
+from benchmarks.children import Child, child
+from benchmarks.plan import Part, Plan
+from benchmarks.records import small
+from benchmarks.results import Goal, Row
+from benchmarks.timing import OURS, pinned, ratio, spread
 
-SETTLE = 0.005
+SETTLE: Final = 0.005
 """Seconds that a call is given to block before it is released."""
-_fork = get_context("fork")
+
+WAKE: Final = 150.0
+"""Microseconds until a blocked writer returns, at most."""
+
+HEAL: Final = 50.0
+"""Milliseconds until the next call is done after the holder of the lock was killed, at most."""
+
+IDLE: Final = 1.0
+"""Percent of a core that a blocked reader uses, at most."""
+
+LEASE: Final = "forebay, end of a lease"
+PIPE: Final = "byte in a pipe"
 
 
-@contextmanager
-def child(work: Callable[..., None], *args: object) -> Iterator[tuple[int, Connection]]:
-    """Fork a process that does this work, and give its number and the line to it."""
-    mine, its = _fork.Pipe()
-    process = _fork.Process(target=work, args=(its, *args), daemon=True)
-    process.start()
-    its.close()
-    assert process.pid is not None
-    try:
-        yield process.pid, mine
-    finally:
-        process.kill()
-        process.join()
-        mine.close()
+class Pipe:
+    """A pipe: who waits reads, and what frees it is a write of one byte, in the place of a draw.
+
+    Short of a spin nothing wakes another process sooner.
+    """
+
+    def __init__(self) -> None:
+        self._read, self._write = os.pipe()
+
+    def put(self, batch: TensorDict) -> None:
+        """Wait for a byte."""
+        os.read(self._read, 1)
+
+    def get(self) -> object:
+        """Write a byte."""
+        return os.write(self._write, b"x")
+
+    def close(self) -> None:
+        """Close both ends."""
+        os.close(self._read)
+        os.close(self._write)
 
 
-def _heard(line: Connection) -> object:
-    if not line.poll(PATIENCE):
-        raise TimeoutError("the child says nothing")
-    return line.recv()
-
-
-def _write_and_tell(line: Connection, channel: Channel, batch: TensorDict) -> None:
+def _write_and_tell(line: Connection, core: int, channel: Channel, batch: TensorDict) -> None:
+    os.sched_setaffinity(0, {core})
+    torch.set_num_threads(1)
     while line.recv():
         channel.put(batch)
         line.send(time.monotonic())
 
 
-def _returns(line: Connection, release: Callable[[], object]) -> float:
+def _returns(waiter: Child, release: Callable[[], object]) -> float:
     """Return the seconds from the start of `release` to the return of a blocked writer."""
-    line.send(True)
+    waiter.line.send(True)
     time.sleep(SETTLE)
     start = time.monotonic()
     release()
-    returned = _heard(line)
+    returned = waiter.hear()
     assert isinstance(returned, float)
     return returned - start
 
@@ -68,23 +87,31 @@ def _returns(line: Connection, release: Callable[[], object]) -> float:
 def wake_up(rounds: int) -> dict[str, list[float]]:
     """Measure how soon a blocked writer returns, in turns; seconds for each way of freeing."""
     batch = small(1)
-    ours, queue = SharedOurs(batch, 1), SharedQueue(batch, _fork, 1)
-    found: dict[str, list[float]] = {
-        name: [] for name in ("forebay", "forebay, end of a lease alone", "multiprocessing.Queue")
-    }
+    ours, queue, pipe = SharedOurs(batch, 1), SharedQueue(batch, 1, method="fork"), Pipe()
+    found: dict[str, list[float]] = {name: [] for name in (OURS, LEASE, MP_QUEUE, PIPE)}
     ours.put(batch)
     queue.put(batch)
     with (
-        child(_write_and_tell, ours, batch) as (_, ours_line),
-        child(_write_and_tell, queue, batch) as (_, queue_line),
+        pinned() as core,
+        child(_write_and_tell, core, ours, batch) as our_writer,
+        child(_write_and_tell, core, queue, batch) as queue_writer,
+        child(_write_and_tell, core, pipe, batch) as reader,
     ):
         for _ in range(rounds):
-            found["forebay"].append(_returns(ours_line, ours.get))
+            found[OURS].append(_returns(our_writer, ours.get))
             with ExitStack() as held:
                 held.enter_context(ours.buffer.lease())
-                found["forebay, end of a lease alone"].append(_returns(ours_line, held.close))
-            found["multiprocessing.Queue"].append(_returns(queue_line, queue.get))
+                found[LEASE].append(_returns(our_writer, held.close))
+            found[MP_QUEUE].append(_returns(queue_writer, queue.get))
+            found[PIPE].append(_returns(reader, pipe.get))
+    queue.close()
+    pipe.close()
     return found
+
+
+def medians(seconds: Sequence[float], turns: int) -> list[float]:
+    """Return the median of each of so many turns, into which what was measured is dealt out."""
+    return [statistics.median(seconds[turn::turns]) for turn in range(turns)]
 
 
 def _hold_the_lock(line: Connection, buffer: forebay.BlockingReplayBuffer) -> None:
@@ -105,10 +132,10 @@ def after_a_death_inside(rounds: int) -> list[float]:
     found = []
     for _ in range(rounds):
         buffer = SharedOurs(small(1), 1).buffer
-        with child(_hold_the_lock, buffer) as (process, line):
-            _heard(line)
+        with child(_hold_the_lock, buffer) as victim:
+            victim.hear()
             start = time.monotonic()
-            os.kill(process, signal.SIGKILL)
+            os.kill(victim.number, signal.SIGKILL)
             stats = buffer.stats()
             found.append(time.monotonic() - start)
             assert stats.recoveries == 1, "the holder was not found dead"
@@ -124,15 +151,58 @@ def after_a_death_with_a_lease(rounds: int) -> list[float]:
     for _ in range(rounds):
         ours = SharedOurs(small(1), 1)
         ours.put(small(1))
-        with child(_hold_a_lease, ours.buffer) as (process, line):
-            _heard(line)
+        with child(_hold_a_lease, ours.buffer) as victim:
+            victim.hear()
             with suppress(forebay.SampleTimeout):
                 ours.buffer.sample(timeout=0.0)  # the first who finds nothing looks at once
             start = time.monotonic()
-            os.kill(process, signal.SIGKILL)
+            os.kill(victim.number, signal.SIGKILL)
             ours.get()
             found.append(time.monotonic() - start)
     return found
+
+
+def waking(plan: Plan) -> list[Part]:
+    """P8: a blocked writer returns, and deaths are got over."""
+
+    def releases() -> list[Row]:
+        effort = plan.effort
+        found = {
+            name: medians(seconds, effort.turns) for name, seconds in wake_up(effort.wakes).items()
+        }
+        goals = {(OURS, MP_QUEUE): Goal("at most", WAKE, "ours")}
+        return [
+            Row(
+                case="P8",
+                size="a blocked writer returns",
+                who=who,
+                ours=spread(found[who]).by(1e6),
+                unit="us",
+                peer=peer,
+                theirs=spread(found[peer]).by(1e6),
+                ratio=ratio(found[peer], found[who]),
+                goal=goals.get((who, peer)),
+            )
+            for who in (OURS, LEASE)
+            for peer in (MP_QUEUE, PIPE)
+        ]
+
+    def death(size: str, measure: Callable[[int], list[float]], goal: Goal | None) -> list[Row]:
+        found = spread(measure(plan.effort.deaths)).by(1e3)
+        return [Row(case="P8", size=size, ours=found, unit="ms", goal=goal)]
+
+    deaths: list[tuple[str, Callable[[int], list[float]], Goal | None]] = [
+        (
+            "holder of the lock is killed, next call done",
+            after_a_death_inside,
+            Goal("at most", HEAL, "ours"),
+        ),
+        ("lessee is killed, waiting reader has its record", after_a_death_with_a_lease, None),
+    ]
+    return [
+        Part("a blocked writer", releases),
+        *(Part(each[0], partial(death, *each)) for each in deaths),
+    ]
 
 
 def _wait_in_vain(line: Connection, buffer: forebay.BlockingReplayBuffer, seconds: float) -> None:
@@ -150,27 +220,41 @@ def _wait_in_vain(line: Connection, buffer: forebay.BlockingReplayBuffer, second
 def blocked_readers(readers: int, seconds: float) -> list[float]:
     """Return the share of a core that each of so many readers uses that wait in processes."""
     buffer = SharedOurs(small(1), 1).buffer
-    return _together(readers, buffer, seconds, [])
-
-
-def _together(
-    left: int,
-    buffer: forebay.BlockingReplayBuffer,
-    seconds: float,
-    lines: list[Connection],
-) -> list[float]:
-    """Start those who are left, one within the other, and let all wait at the same time."""
-    if left:
-        with child(_wait_in_vain, buffer, seconds) as (_, line):
-            return _together(left - 1, buffer, seconds, [*lines, line])
-    for line in lines:
-        _heard(line)
-    for line in lines:
-        line.send("go")
-    shares = [_heard(line) for line in lines]
+    with ExitStack() as stack:
+        waiters = [
+            stack.enter_context(child(_wait_in_vain, buffer, seconds)) for _ in range(readers)
+        ]
+        for waiter in waiters:
+            waiter.hear()
+        for waiter in waiters:
+            waiter.line.send("go")
+        shares = [waiter.hear() for waiter in waiters]
     return [share for share in shares if isinstance(share, float)]
 
 
-def middle(seconds: list[float]) -> tuple[float, float, float]:
-    """Return the median, the smallest and the largest."""
-    return statistics.median(seconds), min(seconds), max(seconds)
+def idling(plan: Plan) -> list[Part]:
+    """P9: what blocked readers use; the goal is about the one that uses most."""
+
+    def measure() -> list[Row]:
+        effort = plan.effort
+        turns = [blocked_readers(effort.readers, effort.idle) for _ in range(effort.turns)]
+        most = [100.0 * max(shares) for shares in turns]
+        middle = [100.0 * statistics.median(shares) for shares in turns]
+        size = f"{effort.readers} readers wait"
+        return [
+            Row(
+                case="P9",
+                size=f"{size}, the one that uses most",
+                ours=spread(most),
+                unit="% of a core",
+                goal=Goal("at most", IDLE, "ours"),
+            ),
+            Row(
+                case="P9",
+                size=f"{size}, the one in the middle",
+                ours=spread(middle),
+                unit="% of a core",
+            ),
+        ]
+
+    return [Part(f"{plan.effort.readers} readers", measure)]

@@ -90,84 +90,74 @@ RestoredLeft == Restored /\ left' # {} /\ left' # InPhase("live")'
 
 --------------------------------------------------------------------------------
 
-WitnessNames == <<
-    "WriterWaitsThenAdmitted", "ReaderWaitsThenDraws", "SmallBehindLarge",
-    "MutualWaitFound", "OwnLeaseRefused", "DrawReturned", "LeaseReturned", "ShortByLeast",
-    "ShortByDraining", "DroppedWhileHeld", "CancelAfterAdmit", "PublishAfterClose",
-    "KilledWhileWaiting", "KilledWhileFilling", "KilledWhileGathering",
-    "KilledWhileLeasing", "RecoveredThenServed", "TakenWhileGathering", "TakenFailed",
-    "TakenByWaiting", "Recalled", "FlushedQueue", "StaleGathering",
-    "CaptureWhileWriterWaits", "CaptureWhileFilling", "CaptureAskWhileGathering",
-    "CaptureWithQueue", "SpentWhileCopied", "DroppedWhileCopied", "HeldOffByCapture",
-    "RestoredWithQueue", "RestoredWhileWaiting", "LeaseMadeVoid", "Rejected",
-    "KilledWhileCopying", "KilledWhileLoading">>
+\* Prints the name of a witness when it is first seen, and looks for it no more.
+Look(i, name, seen) == TLCGet(i) \/ (seen => TLCSet(i, TRUE) /\ PrintT(<<"WITNESS", name>>))
+ASSUME \A i \in 1 .. 48 : TLCSet(i, FALSE)
 
-\* Those of overwriting buffers alone; the others need not look for them.
-OverwritingNames == <<
-    "Evicted", "EvictedPastPinned", "EvictedWhileLeased", "EvictedWhileCopying",
-    "WriterWaitsForGather", "DrawnTwice", "EpochEnds", "NewEpoch", "BackInEpoch",
-    "TooLateForEpoch", "LastDropped", "RestoredLeft">>
+\* What the constants of a model rule out is not looked for.
+MayLease == \E r \in Requests : r[1] = "lease"
+LookForQueues ==
+    /\ Look(1, "TakenWhileGathering", TakenWhileGathering)
+    /\ Look(2, "TakenFailed", TakenFailed)
+    /\ Look(3, "TakenByWaiting", TakenByWaiting)
+    /\ Look(4, "Recalled", Recalled)
+    /\ Look(5, "FlushedQueue", FlushedQueue)
+    /\ Look(6, "StaleGathering", StaleGathering)
+    /\ Look(7, "CaptureAskWhileGathering", CaptureAskWhileGathering)
+    /\ Look(8, "CaptureWithQueue", CaptureWithQueue)
+    /\ Look(9, "RestoredWithQueue", RestoredWithQueue)
 
-Seen(name) ==
-    CASE name = "WriterWaitsThenAdmitted" -> WriterWaitsThenAdmitted
-      [] name = "ReaderWaitsThenDraws" -> ReaderWaitsThenDraws
-      [] name = "SmallBehindLarge" -> SmallBehindLarge
-      [] name = "MutualWaitFound" -> MutualWaitFound
-      [] name = "OwnLeaseRefused" -> OwnLeaseRefused
-      [] name = "DrawReturned" -> DrawReturned
-      [] name = "LeaseReturned" -> LeaseReturned
-      [] name = "ShortByLeast" -> ShortByLeast
-      [] name = "ShortByDraining" -> ShortByDraining
-      [] name = "DroppedWhileHeld" -> DroppedWhileHeld
-      [] name = "CancelAfterAdmit" -> CancelAfterAdmit
-      [] name = "PublishAfterClose" -> PublishAfterClose
-      [] name = "KilledWhileWaiting" -> KilledWhileWaiting
-      [] name = "KilledWhileFilling" -> KilledWhileFilling
-      [] name = "KilledWhileGathering" -> KilledWhileGathering
-      [] name = "KilledWhileLeasing" -> KilledWhileLeasing
-      [] name = "RecoveredThenServed" -> RecoveredThenServed
-      [] name = "TakenWhileGathering" -> TakenWhileGathering
-      [] name = "TakenFailed" -> TakenFailed
-      [] name = "TakenByWaiting" -> TakenByWaiting
-      [] name = "Recalled" -> Recalled
-      [] name = "FlushedQueue" -> FlushedQueue
-      [] name = "StaleGathering" -> StaleGathering
-      [] name = "CaptureWhileWriterWaits" -> CaptureWhileWriterWaits
-      [] name = "CaptureWhileFilling" -> CaptureWhileFilling
-      [] name = "CaptureAskWhileGathering" -> CaptureAskWhileGathering
-      [] name = "CaptureWithQueue" -> CaptureWithQueue
-      [] name = "SpentWhileCopied" -> SpentWhileCopied
-      [] name = "DroppedWhileCopied" -> DroppedWhileCopied
-      [] name = "HeldOffByCapture" -> HeldOffByCapture
-      [] name = "RestoredWithQueue" -> RestoredWithQueue
-      [] name = "RestoredWhileWaiting" -> RestoredWhileWaiting
-      [] name = "LeaseMadeVoid" -> LeaseMadeVoid
-      [] name = "Rejected" -> Rejected
-      [] name = "KilledWhileCopying" -> KilledWhileCopying
-      [] name = "KilledWhileLoading" -> KilledWhileLoading
+LookForKills ==
+    /\ Look(10, "KilledWhileWaiting", KilledWhileWaiting)
+    /\ Look(11, "KilledWhileFilling", KilledWhileFilling)
+    /\ Look(12, "KilledWhileGathering", KilledWhileGathering)
+    /\ Look(13, "KilledWhileLeasing", KilledWhileLeasing)
+    /\ Look(14, "RecoveredThenServed", RecoveredThenServed)
+    /\ Look(15, "KilledWhileCopying", KilledWhileCopying)
+    /\ Look(16, "KilledWhileLoading", KilledWhileLoading)
 
-SeenOverwriting(name) ==
-    CASE name = "Evicted" -> Evicted
-      [] name = "EvictedPastPinned" -> EvictedPastPinned
-      [] name = "EvictedWhileLeased" -> EvictedWhileLeased
-      [] name = "EvictedWhileCopying" -> EvictedWhileCopying
-      [] name = "WriterWaitsForGather" -> WriterWaitsForGather
-      [] name = "DrawnTwice" -> DrawnTwice
-      [] name = "EpochEnds" -> EpochEnds
-      [] name = "NewEpoch" -> NewEpoch
-      [] name = "BackInEpoch" -> BackInEpoch
-      [] name = "TooLateForEpoch" -> TooLateForEpoch
-      [] name = "LastDropped" -> LastDropped
-      [] name = "RestoredLeft" -> RestoredLeft
+LookForCaptures ==
+    /\ Look(17, "CaptureWhileWriterWaits", CaptureWhileWriterWaits)
+    /\ Look(18, "CaptureWhileFilling", CaptureWhileFilling)
+    /\ Look(19, "SpentWhileCopied", SpentWhileCopied)
+    /\ Look(20, "DroppedWhileCopied", DroppedWhileCopied)
+    /\ Look(21, "HeldOffByCapture", HeldOffByCapture)
 
-Count == Len(WitnessNames) + Len(OverwritingNames)
-ASSUME \A i \in 1 .. Count : TLCSet(i, FALSE)
+LookForRestores ==
+    /\ Look(22, "RestoredWhileWaiting", RestoredWhileWaiting)
+    /\ Look(23, "LeaseMadeVoid", LeaseMadeVoid)
+    /\ Look(24, "Rejected", Rejected)
 
-PrintOnce(i, name) == TLCSet(i, TRUE) /\ PrintT(<<"WITNESS", name>>)
+LookForOverwriting ==
+    /\ Look(25, "Evicted", Evicted)
+    /\ Look(26, "EvictedPastPinned", EvictedPastPinned)
+    /\ Look(27, "EvictedWhileLeased", EvictedWhileLeased)
+    /\ Look(28, "EvictedWhileCopying", EvictedWhileCopying)
+    /\ Look(29, "WriterWaitsForGather", WriterWaitsForGather)
+    /\ Look(30, "DrawnTwice", DrawnTwice)
+    /\ Look(31, "EpochEnds", EpochEnds)
+    /\ Look(32, "NewEpoch", NewEpoch)
+    /\ Look(33, "BackInEpoch", BackInEpoch)
+    /\ Look(34, "TooLateForEpoch", TooLateForEpoch)
+    /\ Look(35, "LastDropped", LastDropped)
+    /\ Look(36, "RestoredLeft", RestoredLeft)
+
 PrintWitness ==
-    /\ \A i \in 1 .. Len(WitnessNames) :
-          TLCGet(i) \/ (Seen(WitnessNames[i]) => PrintOnce(i, WitnessNames[i]))
-    /\ Overwrites => \A i \in Len(WitnessNames) + 1 .. Count :
-          LET name == OverwritingNames[i - Len(WitnessNames)]
-          IN  TLCGet(i) \/ (SeenOverwriting(name) => PrintOnce(i, name))
+    /\ Look(37, "WriterWaitsThenAdmitted", WriterWaitsThenAdmitted)
+    /\ Look(38, "ReaderWaitsThenDraws", ReaderWaitsThenDraws)
+    /\ Look(39, "SmallBehindLarge", SmallBehindLarge)
+    /\ Look(40, "ShortByLeast", ShortByLeast)
+    /\ Look(41, "ShortByDraining", ShortByDraining)
+    /\ Look(42, "CancelAfterAdmit", CancelAfterAdmit)
+    /\ Look(43, "PublishAfterClose", PublishAfterClose)
+    /\ ~Overwrites => Look(44, "MutualWaitFound", MutualWaitFound)
+    /\ MayLease /\ ~Overwrites => Look(45, "OwnLeaseRefused", OwnLeaseRefused)
+    /\ "Fail" \in Features => Look(46, "DrawReturned", DrawReturned)
+    /\ MayLease => Look(47, "LeaseReturned", LeaseReturned)
+    /\ "Empty" \in Features => Look(48, "DroppedWhileHeld", DroppedWhileHeld)
+    /\ PrefetchDepth > 0 => LookForQueues
+    /\ "Kill" \in Features => LookForKills
+    /\ "Capture" \in Features => LookForCaptures
+    /\ "Restore" \in Features => LookForRestores
+    /\ Overwrites => LookForOverwriting
 ================================================================================

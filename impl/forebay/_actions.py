@@ -97,6 +97,8 @@ class Actions:
                 others = self._recall()
             else:
                 if verdict is Verdict.SERVE:
+                    if call.oldest == NONE and not self.ledger.batches.has_room():
+                        raise calls_limit(self.ledger)  # a restored queue has come between
                     self._serve(call)
                 else:
                     self.ledger.leave(call, self._counter(call, verdict))
@@ -285,7 +287,8 @@ class Actions:
 
     def anybody_waits(self) -> bool:
         """Tell whether a wake-up would reach anybody; to be asked inside the section."""
-        return self.ledger.queue.count() > 0 or self.ledger.cells[at.OBSERVERS] > 0
+        cells = self.ledger.cells
+        return cells[at.WRITERS] + cells[at.READERS] + cells[at.OBSERVERS] > 0
 
     def _gathering(self, call: Call) -> AbstractContextManager[object]:
         """Return the section, if others may change what gathers or wait for its pins."""
@@ -336,8 +339,6 @@ class Actions:
         if call.oldest != NONE:
             self.ledger.take(call)
             return
-        if not self.ledger.batches.has_room():  # a restored queue has come between
-            raise calls_limit(self.ledger)
         self._check_held(call)
         if call.kind is Kind.WRITE:
             self.ledger.admit(call)
@@ -379,9 +380,9 @@ class Actions:
 
     def _check_calls(self) -> None:
         """Make sure that there is a row for one call more, as a ticket now and as a batch later."""
-        full = self.ledger.calls_are_full
-        if full() and (not self.peers.recover() or full()):
-            raise calls_limit(self.ledger)
+        ledger = self.ledger
+        if ledger.calls_are_full() and (not self.peers.recover() or ledger.calls_are_full()):
+            raise calls_limit(ledger)
 
     def _is_full(self, call: Call) -> bool:
         """Tell whether the tables have no room for a batch that is drawn ahead."""
@@ -390,11 +391,6 @@ class Actions:
 
     def _check_held(self, call: Call) -> None:
         """Make sure that the pool takes the batch that a call gets."""
-        ledger = self.ledger
-
-        def full() -> bool:
-            rows = call.n if call.kind is Kind.WRITE else ledger.rows_of_draw(call.n)
-            return ledger.pool_is_full(rows)
-
-        if full() and (not self.peers.recover() or full()):
-            raise held_limit(ledger)
+        while self.ledger.pool_lacks_room(call):
+            if not self.peers.recover():
+                raise held_limit(self.ledger)

@@ -15,7 +15,7 @@ import numpy as np
 
 from forebay._age_ring import AgeRing
 from forebay._layout import AGE_HEAD, AGE_TAIL, BACK_COUNT, BACK_HEAD, SAMPLEABLE, Layout
-from forebay._stores import Flags, Ints, Store, ring_stores, ring_window, tally
+from forebay._stores import Flags, Ints, Store, picked, ring_stores, ring_window, tally
 
 IN_BACK = -1
 """The entry of a record in `back`; positions in `order` are positive, 0 means in neither."""
@@ -43,8 +43,8 @@ class AgeOrder(AgeRing):
         both = np.concatenate((back, self._front(min(rows, fresh))))
         return both[np.argsort(self._stamp[both])[:rows]]
 
-    def draw(self, slots: Ints, spent: Flags) -> list[Store]:
-        """Return the stores that take selected slots off the front; the unspent join the tail."""
+    def draw(self, slots: Ints, lasting: Flags | bool) -> list[Store]:
+        """Return the stores that take selected slots off the front; the lasting join the tail."""
         cells = self._cells
         stores: list[Store] = []
         from_back = 0
@@ -55,9 +55,9 @@ class AgeOrder(AgeRing):
                 (cells, BACK_COUNT, cells[BACK_COUNT] - from_back),
             ]
         stores.append((cells, AGE_HEAD, cells[AGE_HEAD] + len(slots) - from_back))
-        if spent.all():
-            return [*stores, (self._entry, slots, 0)]
-        return [*stores, (self._entry, slots[spent], 0), *self.append(slots[~spent])]
+        stores.append((self._entry, slots, 0))
+        staying = picked(slots, lasting)
+        return [*stores, *self.append(staying)] if len(staying) else stores
 
     def put_back(self, slots: Ints, stamps: Ints, sampleable: Flags) -> list[Store]:
         """Return the stores that give returned slots these stamps.
@@ -89,6 +89,14 @@ class AgeOrder(AgeRing):
     def dense(self) -> Ints:
         """Return nothing: there is nothing to keep but the ages."""
         return self._order[:0].copy()
+
+    def drawn(self) -> Ints:
+        """Return nothing: there are no epochs."""
+        return self._order[:0].copy()
+
+    def place_drawn(self, left: int, drawn: Ints) -> list[Store]:
+        """Return nothing: there are no epochs."""
+        return []
 
     def _join_back(self, slots: Ints, stamps: Ints) -> list[Store]:
         """Return the stores that merge slots, sorted by their new stamps, into `back`."""

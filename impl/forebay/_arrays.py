@@ -66,7 +66,7 @@ def array_of(tensor: torch.Tensor) -> Array:
 def tensor_of(array: Array, dtype: torch.dtype) -> torch.Tensor:
     """Return the tensor over an array that `array_of` would give that array for."""
     tensor = torch.from_numpy(array)
-    return tensor if dtype in _NUMPY else tensor.view(dtype)
+    return tensor if tensor.dtype is dtype else tensor.view(dtype)
 
 
 def empty_array(shape: tuple[int, ...], dtype: torch.dtype) -> Array:

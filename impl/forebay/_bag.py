@@ -2,7 +2,7 @@
 
 from forebay._dense import Dense, Draws
 from forebay._layout import SAMPLEABLE, Layout
-from forebay._stores import Flags, Ints, Store
+from forebay._stores import Flags, Ints, Store, picked
 
 
 class Bag:
@@ -19,10 +19,10 @@ class Bag:
         """Return the slots of `rows` distinct records, every ordered choice as likely."""
         return self._dense.at(self._draws.distinct(len(self._dense), rows))
 
-    def draw(self, slots: Ints, spent: Flags) -> list[Store]:
-        """Return the stores that remove the spent ones of the selected slots."""
+    def draw(self, slots: Ints, lasting: Flags | bool) -> list[Store]:
+        """Return the stores that remove those of the selected slots that do not last."""
         stores = [self._draws.store()]
-        leaving = slots[spent]
+        leaving = picked(slots, lasting ^ True)
         return [*stores, *self._dense.remove(leaving)] if len(leaving) else stores
 
     def append(self, slots: Ints) -> list[Store]:
@@ -44,3 +44,11 @@ class Bag:
     def dense(self) -> Ints:
         """Return all records that can be sampled, in the places that they have."""
         return self._dense.slots()
+
+    def drawn(self) -> Ints:
+        """Return nothing: there are no epochs."""
+        return self._dense.slots()[:0]
+
+    def place_drawn(self, left: int, drawn: Ints) -> list[Store]:
+        """Return nothing: there are no epochs."""
+        return []

@@ -26,7 +26,7 @@ from forebay._shared_core import Plan, make_core
 from forebay._sizes import SizeWatch
 from forebay._stats import BufferStats, take_stats
 from forebay._storage import Claimed, Storage
-from forebay._tickets import NO_TOKEN, Kind
+from forebay._tickets import Kind
 from forebay._tokens import CancelToken, new_token
 from forebay._trace import NO_TRACE, Trace, Tracer
 from forebay._transforms import Transform, Transforms
@@ -279,21 +279,15 @@ class BufferBase(OneProcess):
         core.demand_outside()
         seconds = timeout_seconds(timeout)
         event = checked_event(event)
-        token = NO_TOKEN
-        if isinstance(event, CancelToken):
-            row = event.row_for(core)
-            if row is not None:
-                token, event = row, None
-        now = core.monitor.clock()
-        return Call(
-            kind=kind,
-            actor=core.thread_actor() if actor is None else actor,
-            life=core.peers.life,
-            n=n,
-            m=m,
-            since=now,
-            timeout=seconds,
-            deadline=None if seconds is None else now + seconds,
-            token=token,
-            event=event,
-        )
+        row = event.row_for(core) if isinstance(event, CancelToken) else None
+        if actor is None:
+            actor = core.thread_actor()
+        call = Call(kind, actor, n, m, life=core.peers.life)
+        call.since = now = core.monitor.clock()
+        if seconds is not None:
+            call.timeout, call.deadline = seconds, now + seconds
+        if row is not None:
+            call.token = row
+        elif event is not None:
+            call.event = event
+        return call

@@ -42,7 +42,9 @@ class HoldState(IntEnum):
 
 
 _COUNTS: Final[dict[int, int]] = {Kind.LEASE: LEASES, Kind.PREFETCHED: PREFETCHED}
-_PREFETCHED: Final = int(Kind.PREFETCHED)  # numpy takes several times as long over an IntEnum
+# Plain integers, over which numpy takes a fraction of the time.
+_PREFETCHED: Final = int(Kind.PREFETCHED)
+_GATHERING: Final = int(HoldState.GATHERING)
 
 
 class HoldView(NamedTuple):
@@ -111,26 +113,32 @@ class Batches:
         return int(self._table[_COUNT][self._table[_NUMBER] > 0].sum())
 
     def open(
-        self, kind: Kind, actor: int, slots: Ints, stamps: Ints | int
+        self, kind: Kind, actor: int, slots: Ints, stamps: Ints | None
     ) -> tuple[int, list[Store]]:
-        """Return the row for a new batch and the stores that enter it; `prepare` comes first."""
-        cells, starts = self._cells, self._starts
-        row: int = cells[FREE_BATCH]
-        top, n = cells[POOL_TOP], len(slots)
+        """Return the row for a new batch and the stores that enter it; `prepare` comes first.
+
+        A batch that is being filled has no stamps.
+        """
+        cells = self._cells
+        row, number, top = cells[FREE_BATCH], cells[NEXT_BATCH], cells[POOL_TOP]
+        n = len(slots)
+        numbers, actors, kinds, states, offsets, counts, following = self._starts
+        block = slice(top, top + n)
         stores: list[Store] = [
-            (cells, FREE_BATCH, cells[starts[_NEXT] + row]),
-            (cells, NEXT_BATCH, cells[NEXT_BATCH] + 1),
+            (cells, FREE_BATCH, cells[following + row]),
+            (cells, NEXT_BATCH, number + 1),
             (cells, BATCHES, cells[BATCHES] + 1),
             (cells, POOL_TOP, top + n),
-            (cells, starts[_NUMBER] + row, cells[NEXT_BATCH]),
-            (cells, starts[_ACTOR] + row, actor),
-            (cells, starts[_KIND] + row, kind),
-            (cells, starts[_STATE] + row, HoldState.GATHERING),
-            (cells, starts[_OFFSET] + row, top),
-            (cells, starts[_COUNT] + row, n),
-            (self._slots, slice(top, top + n), slots),
-            (self._stamps, slice(top, top + n), stamps),
+            (cells, numbers + row, number),
+            (cells, actors + row, actor),
+            (cells, kinds + row, kind),
+            (cells, states + row, _GATHERING),
+            (cells, offsets + row, top),
+            (cells, counts + row, n),
+            (self._slots, block, slots),
         ]
+        if stamps is not None:
+            stores.append((self._stamps, block, stamps))
         if kind in _COUNTS:
             stores.append((cells, _COUNTS[kind], cells[_COUNTS[kind]] + 1))
         return row, stores
@@ -149,20 +157,20 @@ class Batches:
 
     def close(self, row: int) -> list[Store]:
         """Return the stores that remove a batch."""
-        cells, starts = self._cells, self._starts
+        cells = self._cells
+        numbers, _, kinds, _, offsets, counts, following = self._starts
         left = cells[BATCHES] - 1
-        start = cells[starts[_OFFSET] + row]
         stores: list[Store] = [
             (cells, BATCHES, left),
-            (cells, starts[_NUMBER] + row, 0),
-            (cells, starts[_NEXT] + row, cells[FREE_BATCH]),
+            (cells, numbers + row, 0),
+            (cells, following + row, cells[FREE_BATCH]),
             (cells, FREE_BATCH, row),
         ]
         if not left:
             stores.append((cells, POOL_TOP, 0))
-        elif start + cells[starts[_COUNT] + row] == cells[POOL_TOP]:
-            stores.append((cells, POOL_TOP, start))
-        count = _COUNTS.get(cells[starts[_KIND] + row])
+        elif cells[offsets + row] + cells[counts + row] == cells[POOL_TOP]:
+            stores.append((cells, POOL_TOP, cells[offsets + row]))
+        count = _COUNTS.get(cells[kinds + row])
         if count is not None:
             stores.append((cells, count, cells[count] - 1))
         return stores

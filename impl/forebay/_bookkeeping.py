@@ -20,7 +20,7 @@ from forebay._free import FreeOrder
 from forebay._layout import NONE, Layout, Limits
 from forebay._rows import are_sampleable
 from forebay._stores import Flags, Ints, Store
-from forebay._tickets import STOPPED, Tickets, TicketView
+from forebay._tickets import STOPPED, Kind, Tickets, TicketView
 from forebay._token_rows import TokenRows
 from forebay._trace import NO_TRACE, Tracer
 
@@ -36,8 +36,8 @@ class Order(Protocol):
     def select(self, rows: int) -> Ints:
         """Return the slots of the records that a draw of `rows` takes now."""
 
-    def draw(self, slots: Ints, spent: Flags) -> list[Store]:
-        """Return the stores that a draw of selected slots makes, some of which are spent now."""
+    def draw(self, slots: Ints, lasting: Flags | bool) -> list[Store]:
+        """Return the stores that a draw of selected slots makes; are they sampleable still?"""
 
     def append(self, slots: Ints) -> list[Store]:
         """Return the stores that add new records."""
@@ -53,6 +53,12 @@ class Order(Protocol):
 
     def dense(self) -> Ints:
         """Return the records that random draws are made from, in their places, if there are any."""
+
+    def drawn(self) -> Ints:
+        """Return the records that are no more left of an epoch, in their places, if any."""
+
+    def place_drawn(self, left: int, drawn: Ints) -> list[Store]:
+        """Return the stores that give these records their places behind those that are left."""
 
 
 class Bookkeeping:
@@ -83,6 +89,7 @@ class Bookkeeping:
         self.trace = trace
         self.limits = limits or Limits()
         self.layout = layout = layout or Layout(capacity, uses_per_record, self.limits)
+        self._capacity, self._uses_per_record = capacity, uses_per_record
         self.cells = layout.cells
         self._commit = layout.commit
         self.phase, self.uses, self.pins = layout.phase, layout.uses, layout.pins
@@ -114,12 +121,12 @@ class Bookkeeping:
     @property
     def capacity(self) -> int:
         """The number of slots."""
-        return int(self.cells[at.CAPACITY])
+        return self._capacity
 
     @property
     def uses_per_record(self) -> int:
         """How often a record is drawn before it is spent."""
-        return int(self.cells[at.USES_PER_RECORD])
+        return self._uses_per_record
 
     @property
     def closing(self) -> Closing:
@@ -163,12 +170,19 @@ class Bookkeeping:
 
     def calls_are_full(self) -> bool:
         """Tell whether there are as many tickets and batches as there may be."""
-        return self.queue.count() + self.batches.count() >= self.limits.calls
+        cells = self.cells
+        return bool(cells[at.WRITERS] + cells[at.READERS] + cells[at.BATCHES] >= self.limits.calls)
 
     def pool_is_full(self, rows: int) -> bool:
         """Tell whether a batch of so many rows would be more than may be held."""
-        limit = self.layout.held
-        return bool(self.cells[at.POOL_TOP] + rows > limit and self.batches.used() + rows > limit)
+        limit = self.layout.held - rows
+        return bool(self.cells[at.POOL_TOP] > limit and self.batches.used() > limit)
+
+    def pool_lacks_room(self, call: Call) -> bool:
+        """Tell whether the batch that a call gets would be more than may be held."""
+        if not self.pool_is_full(call.n):  # it gets no more than that
+            return False
+        return self.pool_is_full(call.n if call.kind is Kind.WRITE else self.rows_of_draw(call.n))
 
     def holds_batch(self, call: Call) -> bool:
         """Tell whether a call's batch is in the ledger still."""
@@ -184,8 +198,9 @@ class Bookkeeping:
         """Return a call that the batch in a row can be ended with, in the place of its owner."""
         batch, slots = self.batches.view(row), self.batches.slots(row)
         places = [NONE, row, 0, batch.number]
-        n = len(slots)
-        return Call(batch.kind, batch.owner, n, n, places=places, slots=slots)
+        call = Call(batch.kind, batch.owner, len(slots), len(slots), places=places)
+        call.slots = slots
+        return call
 
     def free_order(self) -> list[int]:
         """Return the free slots in the order in which they will be taken, for inspection."""

@@ -18,7 +18,7 @@ from forebay import _layout as at
 from forebay._ages import AgeOrder
 from forebay._ledger import Ledger
 from forebay._rows import LIVE, are_sampleable
-from forebay._snapshot import COUNTERS, Snapshot, copying_order
+from forebay._snapshot import COUNTERS, Snapshot, marks_to_copy
 from forebay._stages import Stage
 from forebay._stores import Ints, Store, tally
 from forebay._threads import participant_of
@@ -52,18 +52,22 @@ class Boundary:
         cells = self._cells
         self._commit([(cells, at.STAGE, stage), (cells, at.BOUNDARY_ACTOR, actor)])
 
-    def capture(self) -> Ints:
-        """Capture: all live slots are still to be copied; return them in copying order."""
-        slots, cells = copying_order(self._ledger), self._cells
+    def capture(self) -> None:
+        """Capture: all live slots are still to be copied.
+
+        Of slots with the same mark the lower one comes first.
+        """
+        ledger, cells = self._ledger, self._cells
+        marks = marks_to_copy(ledger)
+        count = int(np.count_nonzero(marks))
         self._commit(
             [
-                (self._ledger.copying, slots, np.arange(1, len(slots) + 1)),
-                (cells, at.TO_COPY, len(slots)),
-                *self._ledger.keep_all(),
-                (cells, at.STAGE, Stage.COPYING if len(slots) else Stage.NONE),
+                (ledger.copying, slice(0, len(marks)), marks),
+                (cells, at.TO_COPY, count),
+                *ledger.keep_all(),
+                (cells, at.STAGE, Stage.COPYING if count else Stage.NONE),
             ]
         )
-        return slots
 
     def copied(self, slots: Ints) -> None:
         """CaptureDone: the first of the slots that are still to be copied are copied."""
@@ -85,7 +89,7 @@ class Boundary:
         """
         cells, copying = self._cells, self._ledger.copying
         marked = np.flatnonzero(copying) if cells[at.TO_COPY] else copying[:0]
-        stores = self._letting_go(marked[np.argsort(copying[marked])])
+        stores = self._letting_go(marked[np.argsort(copying[marked], kind="stable")])
         if self.stage is Stage.LOADING:
             stopped = close_to(self._ledger.closing, Closing.STOPPED)
             stores.append((cells, at.CLOSING, stopped))
@@ -135,6 +139,7 @@ class Boundary:
                 (ledger.uses, slots, uses),
                 (ledger.pins, slots, pins[slots]),
                 *ledger.order.restore(order, slots, snapshot.stamps, youngest),
+                *ledger.order.place_drawn(len(order), snapshot.drawn),
                 *ledger.free.restore(
                     snapshot.free[: len(snapshot.free) - snapshot.fresh], snapshot.fresh
                 ),

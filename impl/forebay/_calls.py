@@ -5,7 +5,6 @@ into together with everything else that an action changes. So after an exception
 a call knows exactly what it has to give back.
 """
 
-from dataclasses import dataclass, field
 from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
@@ -29,9 +28,10 @@ class Event(Protocol):
         """Tell whether the event is set."""
 
 
-@dataclass(slots=True, eq=False)
 class Call:
     """What a call wants, and where it is.
+
+    What it does not say itself it has from its class: most calls end without any of that changing.
 
     Attributes:
         kind: what it wants.
@@ -59,28 +59,36 @@ class Call:
         taken: its batch was drawn ahead.
     """
 
-    kind: Kind
-    actor: int
-    n: int
-    m: int
-    since: float = 0.0
+    since = 0.0
     timeout: float | None = None
     deadline: float | None = None
-    token: int = NO_TOKEN
+    token = NO_TOKEN
     event: Event | None = None
-    advisory: bool = False
-    stopped: bool = False
-    places: list[int] = field(default_factory=lambda: [NONE, NONE, 0, 0])
-    slots: Ints = field(default_factory=lambda: _NO_SLOTS)
-    warned: bool = False
-    heads: tuple[int, int] = (0, 0)
-    blocked: int = 0
-    verdict: Verdict = Verdict.WAIT
+    advisory = False
+    stopped = False
+    slots: Ints = np.empty(0, dtype=np.int64)
+    warned = False
+    heads = (0, 0)
+    blocked = 0
+    verdict = Verdict.WAIT
     own_flag: str | None = None
-    life: int = 0
     queue: int = NO_QUEUE
     oldest: int = NONE
-    taken: bool = False
+    taken = False
 
-
-_NO_SLOTS: Ints = np.empty(0, dtype=np.int64)
+    def __init__(
+        self,
+        kind: Kind,
+        actor: int,
+        n: int,
+        m: int,
+        *,
+        life: int = 0,
+        places: list[int] | None = None,
+    ) -> None:
+        self.kind = kind
+        self.actor = actor
+        self.n = n
+        self.m = m
+        self.life = life
+        self.places = [NONE, NONE, 0, 0] if places is None else places

@@ -12,12 +12,14 @@ from contextlib import suppress
 
 import numpy as np
 
+from forebay import _image
 from forebay._batches import HoldState
 from forebay._core import Core
 from forebay._crossing import Crossing
 from forebay._homes import Home
+from forebay._layout import Layout
 from forebay._prefetch import Prefetcher
-from forebay._snapshot import Snapshot, snapshot_of
+from forebay._snapshot import Snapshot, copying_order, snapshot_of
 from forebay._stages import Stage
 from forebay._state import Saved
 from forebay._stores import Ints
@@ -51,6 +53,8 @@ class Capture(Crossing):
     def begin(self) -> Snapshot:
         """CaptureAsk and Capture: return the snapshot, whose rows are still to be copied."""
         monitor, ledger = self._core.monitor, self._ledger
+        image = ledger.layout.over(np.zeros(len(ledger.layout.block), np.int64))
+        _image.touch(ledger.layout, image)
         self._wait_for(lambda: self._ask(Stage.CAPTURING))
         monitor.point("capturing")
         if self._prefetcher is not None:
@@ -58,12 +62,10 @@ class Capture(Crossing):
         self._wait_for(self._is_quiet)
         self._copies = {number: self._home.saved(batch) for number, batch in self._queued()}
         self.transforms = self._transforms.states()
-        block = np.empty_like(ledger.layout.block)
-        block.fill(0)  # so that no page is made inside the section
-        slots = self._step(lambda: self._capture(block))
+        self._step(lambda: self._capture(image))
         monitor.point("captured")
-        image = ledger.over(ledger.layout.over(block))
-        self._snapshot = snapshot_of(image, self._copies.keys(), slots)
+        copied = ledger.over(image)
+        self._snapshot = snapshot_of(copied, self._copies.keys(), copying_order(copied))
         return self._snapshot
 
     def payloads(self) -> list[Saved]:
@@ -108,7 +110,7 @@ class Capture(Crossing):
         prefetcher.owner()
         return self._step(ready)
 
-    def _capture(self, block: Ints) -> Ints:
+    def _capture(self, image: Layout) -> None:
         """Copy the ledger and mark what is still to be copied; inside the section."""
-        block[:] = self._ledger.layout.block
-        return self._boundary.capture()
+        _image.copy(self._ledger.layout, image)
+        self._boundary.capture()

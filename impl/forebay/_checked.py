@@ -62,8 +62,9 @@ def checked(state: object, target: Settings) -> Checked:
     queue, payloads = _queue(state.get("prefetched"), target)
     if target.kind == "blocking":
         uses, dense = _used(state, target, slots, uses, stamps, queue)
+        drawn = dense[:0]
     else:
-        dense = _left(state, target, slots, stamps, queue)
+        dense, drawn = _left(state, target, slots, stamps, queue)
     key, draws = _generator(state["generator"])
     snapshot = Snapshot(
         slots=slots,
@@ -72,6 +73,7 @@ def checked(state: object, target: Settings) -> Checked:
         free=free,
         fresh=fresh,
         dense=dense,
+        drawn=drawn,
         queue=tuple(queue),
         numbers=(),
         counters=_counters(state["counters"]),
@@ -130,7 +132,7 @@ def _settings(value: object, target: Settings) -> None:
 def _ages(stamps: Ints, target: Settings) -> None:
     """Demand one age for each record, or none where there are no ages."""
     if target.aged:
-        _demand(len(np.unique(stamps)) == len(stamps), "records.stamps", "one age for each record")
+        _demand(_differ(stamps), "records.stamps", "one age for each record")
         _demand(not len(stamps) or stamps.min() > 0, "records.stamps", "ages from 1 on")
     else:
         _demand(not stamps.any(), "records.stamps", "no ages, since records are drawn at random")
@@ -186,7 +188,7 @@ def _queue(value: object, target: Settings) -> tuple[list[tuple[Ints, Ints]], li
             )
         remembered = _numbers(entry["stamps"], f"{where}.stamps", MOST, len(held))
         if target.order != "replacement":
-            _demand(len(np.unique(held)) == len(held), f"{where}.slots", "different slots")
+            _demand(_differ(held), f"{where}.slots", "different slots")
         queue.append((held, remembered))
         elsewhere = _rising(entry.get("elsewhere", []), f"{where}.elsewhere")
         payloads.append(Saved(entry["batch"], elsewhere))
@@ -243,8 +245,8 @@ def _left(
     slots: Ints,
     stamps: Ints,
     queue: list[tuple[Ints, Ints]],
-) -> Ints:
-    """Return the places of the sampler of an overwriting buffer: all records, or what is left.
+) -> tuple[Ints, Ints]:
+    """Return the places of the sampler of an overwriting buffer: what is left, and what is drawn.
 
     A batch that was drawn ahead remembers records that are there, at the age that they have. None
     of them is left, and no other batch has drawn it.
@@ -255,7 +257,7 @@ def _left(
             where = f"prefetched.batches[{number}].stamps"
             _demand(not remembered.any(), where, "no ages, since no record is drawn only once")
         _demand_all(dense, slots)
-        return dense
+        return dense, dense[:0]
     age = np.zeros(target.capacity, np.int64)
     age[slots] = stamps
     for number, (held, remembered) in enumerate(queue):
@@ -266,18 +268,27 @@ def _left(
     known_of = [held[remembered > 0] for held, remembered in queue]
     once = np.concatenate([dense, *known_of])
     where = "sampler.dense and prefetched.batches"
-    _demand(len(np.unique(once)) == len(once), where, "each record of the epoch once")
+    _demand(_differ(once), where, "each record of the epoch once")
     live = _flags(slots, target.capacity)
     _demand(bool(live[dense].all()), "sampler.dense", "slots with a record")
-    return dense
+    drawn = _numbers(_sampler(state["sampler"], target)["drawn"], "sampler.drawn", target.capacity)
+    every = np.concatenate([dense, drawn])
+    wanted = f"the {len(slots) - len(dense)} records that are not left, once each"
+    _demand(np.array_equal(np.sort(every), np.sort(slots)), "sampler.drawn", wanted)
+    return dense, drawn
 
 
 def _dense(value: object, target: Settings) -> Ints:
     """Return the places of the random sampler, if there is one."""
-    parts = _dict(value, "sampler", set() if target.fifo else {"dense"})
+    parts = _sampler(value, target)
     if target.fifo:
         return np.empty(0, np.int64)
     return _numbers(parts["dense"], "sampler.dense", target.capacity)
+
+
+def _sampler(value: object, target: Settings) -> Mapping[str, object]:
+    names = {"fifo": set[str](), "epochs": {"dense", "drawn"}}.get(target.order, {"dense"})
+    return _dict(value, "sampler", names)
 
 
 def _demand_all(dense: Ints, sampleable: Ints) -> None:
@@ -286,6 +297,12 @@ def _demand_all(dense: Ints, sampleable: Ints) -> None:
         "sampler.dense",
         f"the {len(sampleable)} records that can be sampled, once each",
     )
+
+
+def _differ(values: Ints) -> bool:
+    """Tell whether no number is there twice."""
+    # A stable sort, since what comes in order takes one look then.
+    return bool((np.diff(np.sort(values, kind="stable")) > 0).all())
 
 
 def _flags(slots: Ints, capacity: int) -> Flags:

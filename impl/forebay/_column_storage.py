@@ -101,6 +101,10 @@ class ColumnStorage(Generic[C]):
         """Copy the records in slots into arrays, one for each leaf, without making a batch."""
         raise NotImplementedError
 
+    def in_place(self, slots: Ints) -> list[Array] | None:
+        """Return the records in slots where they are, if the host finds them side by side."""
+        return None
+
     def _put(self, slots: Ints, rows: TensorRows) -> None:
         """Copy rows of the schema into slots."""
         raise NotImplementedError
@@ -137,10 +141,11 @@ def side_by_side(slots: Ints) -> slice | Ints:
     """Return slots as a slice where they follow each other, which copies fastest."""
     n = len(slots)
     if n:
-        first = int(slots[0])
+        first = slots.item(0)
+        end = first + n
         if n == 1 or (
-            slots[-1] - first == n - 1
-            and slots.tobytes() == np.arange(first, first + n, dtype=slots.dtype).tobytes()
+            slots.item(-1) == end - 1
+            and slots.tobytes() == np.arange(first, end, dtype=slots.dtype).tobytes()
         ):
-            return slice(first, first + n)
+            return slice(first, end)
     return slots

@@ -8,7 +8,9 @@ Records that come singly, in a list or a lazy stack, are stacked leaf by leaf: e
 records at once, never record by record, which is what makes lazy stacks slow elsewhere.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import repeat
+from operator import attrgetter, contains, itemgetter
 from typing import NamedTuple, TypeGuard, cast
 
 import numpy as np
@@ -154,30 +156,75 @@ def _enter(value: object, path: Path, form: Form) -> None:
 
 def _stack(rows: Sequence[object], dim: int, path: Path, form: Form, kind: type) -> None:
     """Enter nodes of single records as one node with a new batch dimension."""
-    for number, row in enumerate(rows):
-        if type(row) is not TensorDict and not is_node(row):
-            if not path:
-                raise mismatch([f"record {number}: {no_record(row)}"])
-            form.faults[path] = f"{key_of(path)}: record {number}: {no_tensor(_named(row))}"
-            return
-    opened = [_open(row) for row in rows]
-    first_kind, sizes, first = opened[0]
+    alike = _open_alike(rows)
+    if alike is None:
+        for number, row in enumerate(rows):
+            if not is_node(row):
+                if not path:
+                    raise mismatch([f"record {number}: {no_record(row)}"])
+                form.faults[path] = f"{key_of(path)}: record {number}: {no_tensor(_named(row))}"
+                return
+        opened = [_open(row) for row in rows]
+        first_kind, sizes, _ = opened[0]
+        entries: Sequence[Mapping[str, object]] = [entries for _, _, entries in opened]
+    else:
+        first_kind, sizes, entries = alike
     kind = first_kind if kind is TensorDict else kind
     form.branches[path] = Branch(kind, (*sizes[:dim], len(rows), *sizes[dim:]))
-    for number, (_, _, entries) in enumerate(opened):
-        if entries.keys() != first.keys():
-            for key in entries.keys() ^ first.keys():
-                below = (*path, key)
-                has, lacks = (number, 0) if key in entries else (0, number)
-                form.faults.setdefault(
-                    below, f"{key_of(below)}: record {has} has it, record {lacks} has not"
-                )
-    for key in first:
+    if set(map(len, entries)) != {len(entries[0])} or not _has_all(entries, entries[0]):
+        _note_uneven(entries, path, form)
+    for key in entries[0]:
         below = (*path, key)
         if not isinstance(key, str):
             form.faults[below] = _no_key(below)
         elif below not in form.faults:
-            _stack_column([entries[key] for _, _, entries in opened], dim, below, form)
+            _stack_column(list(map(itemgetter(key), entries)), dim, below, form)
+
+
+def _open_alike(
+    rows: Sequence[object],
+) -> tuple[type, tuple[int, ...], Sequence[Mapping[str, object]]] | None:
+    """Return what `_open` returns, for all rows at once, if they are simple and of one kind."""
+    kinds = set(map(type, rows))
+    if kinds == {dict}:
+        return TensorDict, (), cast("Sequence[dict[str, object]]", rows)
+    if kinds == {TensorDict}:
+        plain = cast("Sequence[TensorDict]", rows)
+        return TensorDict, tuple(plain[0].batch_size), list(map(_entries, plain))
+    if len(kinds) == 1 and is_tensorclass(rows[0]) and is_collection(rows[0]):
+        inner = list(map(_inner, rows))
+        if set(map(type, inner)) == {TensorDict}:
+            plain = cast("Sequence[TensorDict]", inner)
+            return kinds.pop(), tuple(plain[0].batch_size), list(map(_entries, plain))
+    return None
+
+
+def _copied_entries(node: TensorDict) -> Mapping[str, object]:
+    return dict(node.items())
+
+
+# The entries as they are, without a Python step a record. It is private to tensordict, so its
+# absence must not matter.
+_entries: Callable[[TensorDict], Mapping[str, object]] = (
+    attrgetter("_tensordict") if hasattr(TensorDict(), "_tensordict") else _copied_entries
+)
+
+
+def _has_all(entries: Sequence[Mapping[str, object]], keys: Iterable[str]) -> bool:
+    """Tell whether all have these keys."""
+    return all(all(map(contains, entries, repeat(key))) for key in keys)
+
+
+def _note_uneven(entries: Sequence[Mapping[str, object]], path: Path, form: Form) -> None:
+    """Note which keys the records do not have in common with the first one."""
+    first = entries[0]
+    for number, found in enumerate(entries):
+        for key in found.keys() ^ first.keys():
+            below = (*path, key)
+            has, lacks = (number, 0) if key in found else (0, number)
+            form.faults.setdefault(
+                below, f"{key_of(below)}: record {has} has it, record {lacks} has not"
+            )
 
 
 def _stack_column(column: list[object], dim: int, path: Path, form: Form) -> None:

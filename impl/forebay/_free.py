@@ -39,11 +39,13 @@ class FreeOrder:
         """Return the stores that take the first n away."""
         cells = self._cells
         used = min(n, cells[FREE_USED])
-        return [
+        stores: list[Store] = [
             (cells, FREE_HEAD, (cells[FREE_HEAD] + used) % len(self._ring)),
             (cells, FREE_USED, cells[FREE_USED] - used),
-            (cells, FRESH, cells[FRESH] - (n - used)),
         ]
+        if n > used:
+            stores.append((cells, FRESH, cells[FRESH] - (n - used)))
+        return stores
 
     def restore(self, used: Ints, fresh: int) -> list[Store]:
         """Return the stores that make these used slots and so many fresh ones all that is free."""

@@ -235,6 +235,7 @@ class Layout:
         self.ticket_base = starts["tickets"]
         self.batch_base = starts["batches"]
         self.token_base = starts["tokens"]
+        self.slots_base = starts["phase"]
         self.participants = view("participants")
         self.tokens = view("tokens")
         self.token_owners = view("token_owners")

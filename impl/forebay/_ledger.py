@@ -19,7 +19,7 @@ from forebay._bookkeeping import Bookkeeping
 from forebay._calls import BATCH, NUMBER, TICKET, Call
 from forebay._layout import NONE, Layout
 from forebay._rows import DROPPED, LIVE, are_sampleable, become_free, returned_stamps
-from forebay._stores import Ints, Store, commit, tally
+from forebay._stores import Ints, Store, commit, common, picked, tally, tally_of
 from forebay._tickets import Kind
 from forebay._trace import DONE, INTERRUPTED
 
@@ -97,7 +97,7 @@ class Ledger(Bookkeeping):
                 *taking,
                 (self.phase, call.slots, FILLING),
                 (cells, at.FILLING, cells[at.FILLING] + call.n),
-                *self._opening(call, 0),
+                *self._opening(call, None),
                 *self.trace.served(call),
             ]
         )
@@ -139,16 +139,16 @@ class Ledger(Bookkeeping):
         self.order.prepare(rows)
         self.batches.prepare(rows)
         call.slots = slots = self.order.select(rows)
-        uses, pins = self.uses[slots] + 1, self.pins[slots]
-        spent = ~are_sampleable(self.phase[slots], uses, self.uses_per_record)
+        uses, pins = common(self.uses[slots]) + 1, common(self.pins[slots])
+        lasting = are_sampleable(LIVE, uses, self.uses_per_record)
         self._commit(
             [
                 *self._leaving(call),
                 (self.uses, slots, uses),
                 (self.pins, slots, pins + 1),
-                *self.order.draw(slots, spent),
-                (cells, at.SAMPLEABLE, cells[at.SAMPLEABLE] - tally(spent)),
-                (cells, at.PINNED, cells[at.PINNED] + tally(pins == 0)),
+                *self.order.draw(slots, lasting),
+                (cells, at.SAMPLEABLE, cells[at.SAMPLEABLE] - rows + tally_of(rows, lasting)),
+                (cells, at.PINNED, cells[at.PINNED] + tally_of(rows, pins == 0)),
                 *self._opening(call, self.stamp[slots]),
                 *self.trace.served(call),
             ]
@@ -185,16 +185,17 @@ class Ledger(Bookkeeping):
     def deliver(self, call: Call, now: float) -> None:
         """Deliver: the held batch is the caller's; the spent that nobody holds become free."""
         cells, slots = self.cells, call.slots
-        pins, phase = self.pins[slots] - 1, self.phase[slots]
-        kept = pins + self.copying[slots]
-        freed = become_free(phase, self.uses[slots], self.uses_per_record, kept)
-        spent = tally(phase[freed] == LIVE)
+        rows = len(slots)
+        pins, phase = common(self.pins[slots]) - 1, common(self.phase[slots])
+        kept = pins + common(self.copying[slots]) if cells[at.TO_COPY] else pins
+        freed = become_free(phase, common(self.uses[slots]), self.uses_per_record, kept)
+        spent = tally_of(rows, freed & (phase == LIVE))
         self._commit(
             [
                 (self.pins, slots, pins),
-                *self.freeing(slots[freed]),
-                (cells, at.PINNED, cells[at.PINNED] - tally(pins == 0)),
-                (cells, at.DELIVERED, cells[at.DELIVERED] + len(slots)),
+                *self.freeing(picked(slots, freed)),
+                (cells, at.PINNED, cells[at.PINNED] - tally_of(rows, pins == 0)),
+                (cells, at.DELIVERED, cells[at.DELIVERED] + rows),
                 (cells, at.DELIVERED_BATCHES, cells[at.DELIVERED_BATCHES] + 1),
                 (cells, at.SPENT, cells[at.SPENT] + spent),
                 (cells, at.SPENT_BATCHES, cells[at.SPENT_BATCHES] + (spent > 0)),
@@ -292,14 +293,12 @@ class Ledger(Bookkeeping):
         """Return the slots that a writer of n is given, and the stores that take them away."""
         return self.free.first(n), self.free.take(n)
 
-    def _opening(self, call: Call, stamps: Ints | int) -> list[Store]:
+    def _opening(self, call: Call, stamps: Ints | None) -> list[Store]:
         """Return the stores that enter the batch of a call, whose slots have these ages."""
-        row, opening = self.batches.open(call.kind, call.actor, call.slots, stamps)
-        return [
-            *opening,
-            (call.places, NUMBER, self.cells[at.NEXT_BATCH]),
-            (call.places, BATCH, row),
-        ]
+        row, stores = self.batches.open(call.kind, call.actor, call.slots, stamps)
+        places = call.places
+        stores += ((places, NUMBER, self.cells[at.NEXT_BATCH]), (places, BATCH, row))
+        return stores
 
     def _dropping(self, gone: list[int], live: Ints, pins: Ints) -> list[Store]:
         """Return the stores that end prefetched batches, which leaves live slots these pins."""
@@ -320,7 +319,9 @@ class Ledger(Bookkeeping):
         return [*self.queue.leave(row, call.kind), (call.places, TICKET, NONE)]
 
     def _closing(self, call: Call) -> list[Store]:
-        return [*self.batches.close(call.places[BATCH]), (call.places, BATCH, NONE)]
+        stores = self.batches.close(call.places[BATCH])
+        stores.append((call.places, BATCH, NONE))
+        return stores
 
     def _failing(self, call: Call) -> Sequence[Store]:
         """Return the stores that record that a hold fails, if it has not failed before."""

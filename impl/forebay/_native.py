@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from functools import cache, partial
 from itertools import starmap
+from operator import call
 from typing import Final
 
 MUTEX_BYTES: Final = 64
@@ -125,7 +126,7 @@ def map_shared(descriptor: int, nbytes: int) -> Owned:
     arguments = nbytes, _PROT_READ_WRITE, _MAP_SHARED, descriptor, 0
     if mapping.take(quick().mmap, None, *arguments) == ctypes.c_void_p(-1).value:
         mapping.clear()
-        raise _failure("mapping shared memory")
+        raise failure("mapping shared memory")
     return mapping
 
 
@@ -136,7 +137,7 @@ def _unmap(munmap: Callable[[int, int], int], nbytes: int, address: int) -> None
 def make_semaphore(address: int, value: int) -> None:
     """Make a semaphore in shared memory, which takes 32 bytes."""
     if quick().sem_init(ctypes.c_void_p(address), 1, value) != 0:
-        raise _failure("making a semaphore")
+        raise failure("making a semaphore")
 
 
 def try_acquire(address: int) -> bool:
@@ -169,6 +170,27 @@ def mutex_call(name: str, address: int) -> Callable[[], int]:
     return partial(quick()[name], ctypes.c_void_p(address))
 
 
+class _Ignored:
+    """The type of an argument of any kind, which becomes a number that says nothing.
+
+    A `py_object` does the same and takes four times as long.
+    """
+
+    from_param = staticmethod(callable)
+
+
+class Calls:
+    """Calls that one step of C makes one after the other: `answers.extend(calls)`.
+
+    An iteration finds `__iter__` as a slot of the type, and what is in it is all C.
+    """
+
+    __slots__ = ("__iter__",)
+
+    def __init__(self, *calls: Callable[[], int]) -> None:
+        self.__iter__ = partial(map, call, calls)
+
+
 def unlock_at_exit(address: int) -> Callable[..., None]:
     """Return a call that unlocks a mutex and may stand for the `__exit__` of a `with` block.
 
@@ -176,7 +198,7 @@ def unlock_at_exit(address: int) -> Callable[..., None]:
     function does not look for do no harm. It returns None, so it never swallows an exception.
     """
     function = quick()["pthread_mutex_unlock"]
-    function.argtypes = [ctypes.c_void_p, *3 * [ctypes.py_object]]
+    function.argtypes = [ctypes.c_void_p, *3 * [_Ignored]]  # type: ignore[list-item]  # has what it takes
     function.restype = None
     return partial(function, ctypes.c_void_p(address))
 
@@ -197,15 +219,16 @@ def lock_within(address: int, seconds: float) -> Callable[[], int]:
     return partial(library.pthread_mutex_timedlock, where, ctypes.byref(until))
 
 
-def add_and_wake(address: int) -> None:
-    """Add 1 to the 32-bit word at an address and wake all who sleep there, in one system call.
+def wake_call(address: int) -> Callable[[], int]:
+    """Return a call that adds 1 to the 32-bit word at an address and wakes all who sleep there.
 
-    The kernel adds atomically, so several wakers never make the same number, and no death comes
-    between the addition and the waking.
+    It is one system call, and gives a number below 0 if that fails. The kernel adds atomically, so
+    several wakers never make the same number, and no death comes between the addition and the
+    waking.
     """
     word = ctypes.c_void_p(address)
-    if quick().syscall(_futex(), word, _FUTEX_WAKE_OP, _EVERYBODY, None, word, _ADD_ONE) < 0:
-        raise _failure("waking sleepers")
+    arguments = _futex(), word, _FUTEX_WAKE_OP, _EVERYBODY, None, word, _ADD_ONE
+    return partial(quick().syscall, *arguments)
 
 
 def sleep_at(address: int, seen: int, seconds: float) -> None:
@@ -218,7 +241,7 @@ def sleep_at(address: int, seen: int, seconds: float) -> None:
     if blocking().syscall(_futex(), word, _FUTEX_WAIT, number, length, None, 0) < 0 and (
         ctypes.get_errno() not in (errno.EAGAIN, errno.ETIMEDOUT, errno.EINTR)
     ):
-        raise _failure("sleeping")
+        raise failure("sleeping")
 
 
 @cache
@@ -233,6 +256,7 @@ def _demand_success(name: str, *arguments: object) -> None:
         raise OSError(number, f"{name}: {os.strerror(number)}")
 
 
-def _failure(what: str) -> OSError:
+def failure(what: str) -> OSError:
+    """Return the error of a call that has failed, by the error number that it has left."""
     number = ctypes.get_errno()
     return OSError(number, f"{what} failed: {os.strerror(number)}")

@@ -99,8 +99,7 @@ class OverwritingLedger(Ledger):
         k = call.n
         self.batches.prepare(self.rows_of_draw(k))
         call.slots = slots = self.ring.select(k)
-        drawn = np.ones(len(slots), dtype=np.bool_)
-        choosing = self.ring.renew(slots) if self.ring.begins(k) else self.ring.draw(slots, drawn)
+        choosing = self.ring.renew(slots) if self.ring.begins(k) else self.ring.draw(slots, False)
         self._commit(
             [
                 *self._leaving(call),
@@ -178,7 +177,7 @@ class OverwritingLedger(Ledger):
 
     def _pinning(self, slots: Ints) -> list[Store]:
         """Return the stores that pin slots, each once however often it is named."""
-        cells, slots = self.cells, np.unique(slots)
+        cells, slots = self.cells, self._distinct(slots)
         pins = self.pins[slots]
         evictable = are_evictable(self.phase[slots], pins, self.copying[slots] > 0)
         return [
@@ -189,15 +188,25 @@ class OverwritingLedger(Ledger):
 
     def _unpinning(self, slots: Ints) -> list[Store]:
         """Return the stores that take one pin away from slots; dropped ones without pins go."""
-        cells = self.cells
-        distinct = np.sort(np.unique(slots, return_index=True)[1])
-        slots = slots[distinct]  # in batch order
+        cells, batch = self.cells, slots
+        slots = self._distinct(slots)
+        if slots is not batch and (self.phase[slots] == DROPPED).any():
+            slots = batch[np.sort(np.unique(batch, return_index=True)[1])]  # freed in batch order
         pins = self.pins[slots] - 1
         return [
             (self.pins, slots, pins),
             (cells, at.PINNED, cells[at.PINNED] - tally(pins == 0)),
             *self._released(slots, pins + self.copying[slots]),
         ]
+
+    def _distinct(self, slots: Ints) -> Ints:
+        """Return each of these slots once."""
+        if not self.ring.repeats:
+            return slots
+        ordered = np.sort(slots)
+        first = np.ones(len(slots), dtype=np.bool_)
+        np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+        return ordered[first]
 
     def _released(self, slots: Ints, kept: Ints) -> list[Store]:
         """Return the stores after which slots that nothing keeps are free, or may be evicted."""

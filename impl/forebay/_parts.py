@@ -16,7 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from forebay import _files
 from forebay._manifest import Damaged, File, Part
 
-_BLOCK = 2**23
+_BLOCK = 2**21
 # Shorter writes are summed on the spot, since a thread would take longer, and gathered to one part.
 _SHORT = 2**17
 _GATHERED = 2**20

@@ -37,6 +37,7 @@ import os
 import time
 from collections.abc import Callable, MutableSequence
 from contextlib import AbstractContextManager
+from itertools import islice, repeat
 from operator import call
 from typing import Final
 
@@ -47,6 +48,12 @@ from forebay._shared_block import SharedBlock
 
 SLICE: Final = 0.05
 """Seconds after which a wait for the mutex lets signal handlers run."""
+
+TRIES: Final = 100
+"""How often a mutex that is taken is tried again before the wait for it sleeps.
+
+That takes some 15 microseconds, about as long as an action of a small batch; to sleep and to be
+woken takes longer."""
 
 MONITOR_BYTES: Final = 128
 """How much of a block a monitor takes."""
@@ -77,11 +84,12 @@ class ProcessMonitor:
         self._nap = nap
         self._mutex = block.address(at)
         self._word = block.address(at + _WORDS)
-        try_lock = native.mutex_call("pthread_mutex_trylock", self._mutex)
+        self._try_lock = native.mutex_call("pthread_mutex_trylock", self._mutex)
         self._unlock = native.mutex_call("pthread_mutex_unlock", self._mutex)
         self._consistent = native.mutex_call("pthread_mutex_consistent", self._mutex)
-        self._first = (try_lock,)
-        self._undo = (self._consistent, self._unlock)
+        self._first = (self._try_lock,)
+        self._ring = native.wake_call(self._word)
+        self._undo = native.Calls(self._consistent, self._unlock)
 
     def enter(self) -> None:
         """Enter the critical section, waiting for whoever is inside; it cannot be nested.
@@ -91,12 +99,11 @@ class ProcessMonitor:
             RuntimeError: this thread is inside already.
         """
         answers: list[int] = []
-        undo = map(call, self._undo)
         try:
             answers.extend(map(call, self._first))
-            if answers[-1] == errno.EBUSY:
-                self._queue_up(answers)
             if answers[-1] != 0:
+                if answers[-1] == errno.EBUSY:
+                    self._queue_up(answers)
                 self._look_into(answers[-1])
             if self._words[_MARK]:
                 self._repair()
@@ -105,15 +112,19 @@ class ProcessMonitor:
             if answers and answers[-1] in _HELD:
                 if answers[-1] == errno.EOWNERDEAD:
                     self._words[_MARK] = 1
-                answers.extend(undo)
+                answers.extend(self._undo)
             raise
 
     def _queue_up(self, answers: MutableSequence[int]) -> None:
+        tries = map(call, repeat(self._try_lock, TRIES))
+        answers.extend(islice(filter(errno.EBUSY.__ne__, tries), 1))  # up to the first other one
         while answers[-1] in (errno.EBUSY, errno.ETIMEDOUT):
             lock = native.lock_within(self._mutex, SLICE)
             answers.extend(map(call, (lock,)))
 
     def _look_into(self, answer: int) -> None:
+        if answer == 0:
+            return
         if answer == errno.EOWNERDEAD:
             self._words[_MARK] = 1
             self._consistent()
@@ -163,7 +174,8 @@ class ProcessMonitor:
 
     def wake(self) -> None:
         """Change the sequence and wake every sleeper of every process; takes no lock."""
-        native.add_and_wake(self._word)
+        if self._ring() < 0:
+            raise native.failure("waking sleepers")
 
     def clock(self) -> float:
         """Return monotonic time in seconds, which is the same for all processes."""

@@ -9,6 +9,7 @@ until the rows have been copied into the storage; another copy here would only c
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import torch
 from tensordict import TensorDict
@@ -29,6 +30,8 @@ from forebay._schema import (
 
 Column = Array | torch.Tensor
 """A leaf of all rows, `[rows, *leaf.shape]`: an array on the host, or a tensor on a device."""
+
+_NO_COLUMN: Final = torch.empty(0)
 
 Holds = Callable[[torch.Tensor], bool]
 """Tells whether a tensor is where a storage has its records, and may stay there."""
@@ -73,10 +76,10 @@ class TensorRows(Rows):
         form: Form | None = None,
         cast: bool = False,
     ) -> None:
-        super().__init__(length)
+        self._length = length
         self.form = form
         self.schema = schema
-        self.columns = list(columns)
+        self.columns = columns
         self.cast = cast
 
 
@@ -131,50 +134,50 @@ def plain_rows(batch: TensorDict, schema: Schema, holds: Holds = on_no_device) -
     Nearly every batch is, and taking one apart with an eye to all that could be wrong costs several
     times what copying it costs when it is small.
     """
-    if len(batch.batch_size) != 1 or not batch.batch_size[0]:
+    lead = batch.batch_size
+    if len(lead) != 1 or not lead[0]:
         return None
-    length = batch.batch_size[0]
-    columns: list[Column | None] = [None] * len(schema.leaves)
+    length = lead[0]
+    columns: list[Column] = [_NO_COLUMN] * len(schema.leaves)
     try:
-        matches = _fill(batch, schema.outline, length, schema.leaves, columns, holds)
+        matches = _fill(batch, schema.outline, schema, length, columns, holds)
     except (RuntimeError, TypeError):
         # A tensor whose memory numpy cannot look at directly.
         return None
-    found = [column for column in columns if column is not None]
-    return TensorRows(length, schema, found) if matches and len(found) == len(columns) else None
+    return TensorRows(length, schema, columns) if matches else None
 
 
 def _fill(
     node: TensorDict,
     outline: Outline,
+    schema: Schema,
     length: int,
-    leaves: tuple[Leaf, ...],
-    columns: list[Column | None],
+    columns: list[Column],
     holds: Holds,
 ) -> bool:
-    """Put the leaves below a node in their places; tell whether they are what they should be."""
+    """Put the leaves below a node in their places; tell whether all are what they should be."""
     entries = dict(node.items())
     if len(entries) != len(outline.entries):
         return False
+    dtypes, sizes, on_host = schema.dtypes, schema.sizes(length), holds is on_no_device
     for key, entry in outline.entries:
         value = entries.get(key)
         if isinstance(entry, Outline):
             if type(value) is not TensorDict:
                 return False
-            if not _fill(value, entry, length, leaves, columns, holds):
+            if not _fill(value, entry, schema, length, columns, holds):
                 return False
             continue
-        _, dtype, shape = leaves[entry]
-        if type(value) is not torch.Tensor or value.dtype is not dtype:
+        if type(value) is not torch.Tensor or value.dtype is not dtypes[entry]:
             return False
-        if value.shape != (length, *shape):
+        if value.shape != sizes[entry]:
             return False
-        if holds(value):
-            if value.layout is not torch.strided:
+        if on_host or not holds(value):
+            if not value.is_cpu:
                 return False
-            columns[entry] = value.detach()
-        elif value.is_cpu:
             columns[entry] = value.numpy()
+        elif value.layout is torch.strided:
+            columns[entry] = value.detach()
         else:
             return False
     return True

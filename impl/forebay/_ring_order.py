@@ -1,8 +1,6 @@
 """The records of an overwriting buffer: all of them by age, and those that a sampler draws from.
 
-`RandomSampler` draws from all, so that its dense list has all live records. Without replacement it
-has what is left of the epoch, and a new epoch fills it with all live records in the order of their
-ages: that costs as much as there are records, once for each time that all are drawn.
+`RandomSampler` draws from all records. Without replacement it draws from what is left of the epoch.
 """
 
 from abc import ABC, abstractmethod
@@ -10,21 +8,28 @@ from abc import ABC, abstractmethod
 import numpy as np
 from forebay_spec.kernel import batch_rows, begins_epoch
 
-from forebay._dense import Dense, Draws
+from forebay._dense import Draws
+from forebay._epoch_list import EpochList
 from forebay._eviction import EvictionRing
 from forebay._layout import EPOCH, LEFT, NEXT_BATCH, SAMPLEABLE, Layout
 from forebay._samplers import RandomSampler, Sampler
-from forebay._stores import Flags, Ints, Store
+from forebay._stores import Flags, Ints, Store, picked
 
 
 class RingOrder(ABC):
-    """The ages and the sampler's choice; methods that return stores change nothing themselves."""
+    """The ages and the sampler's choice; methods that return stores change nothing themselves.
+
+    Attributes:
+        repeats: whether a draw may have a record twice.
+    """
+
+    repeats = False
 
     def __init__(self, layout: Layout) -> None:
         self._cells = layout.cells
         self._stamp = layout.stamp
         self._ages = EvictionRing(layout)
-        self._dense = Dense(layout, layout.dense, layout.places, LEFT)
+        self._list = EpochList(layout)
         self._draws = Draws(layout)
 
     @abstractmethod
@@ -44,8 +49,8 @@ class RingOrder(ABC):
         """Return the stores of a draw that begins an epoch and has selected these slots."""
 
     @abstractmethod
-    def draw(self, slots: Ints, spent: Flags) -> list[Store]:
-        """Return the stores of another draw of these slots, the spent of which are not left."""
+    def draw(self, slots: Ints, lasting: Flags | bool) -> list[Store]:
+        """Return the stores of another draw of these slots, of which the lasting are left."""
 
     @abstractmethod
     def remembered(self, slots: Ints) -> Ints:
@@ -61,14 +66,14 @@ class RingOrder(ABC):
 
     def append(self, slots: Ints) -> list[Store]:
         """Return the stores that add slots, younger than every other one."""
-        return [*self._ages.append(slots), *self._more(slots)]
+        return [*self._ages.append(slots), *self._list.append(slots)]
 
     def evict(self, rows: int) -> tuple[Ints, list[Store]]:
         """Return the oldest evictable records, oldest first, and the stores that take them away."""
         if not rows:
             return self._stamp[:0].copy(), []
         slots, stores = self._ages.evict(rows)
-        return slots, [*stores, *self._fewer(slots[self._dense.has(slots)])]
+        return slots, [*stores, *self._list.remove(slots)]
 
     def keep_all(self) -> list[Store]:
         """Return the stores after which all records of now are to be copied before they go."""
@@ -82,34 +87,37 @@ class RingOrder(ABC):
         """Return the stores that give an empty order these records.
 
         `sampleable` are those that the sampler draws from, in the places that they had; `slots` and
-        `stamps` are all that live and their ages.
+        `stamps` are all that live and their ages. `place_drawn` is for the others.
         """
-        by_age = slots[np.argsort(stamps)]
+        by_age = slots[np.argsort(stamps, kind="stable")]
         return [
             *self._ages.restore(by_age, slots, stamps, youngest),
-            *self._dense.fill(sampleable),
-            (self._cells, LEFT, len(sampleable)),
+            *self._list.fill(sampleable),
         ]
+
+    def place_drawn(self, left: int, drawn: Ints) -> list[Store]:
+        """Return the stores that put drawn records behind the first `left`, which are restored."""
+        return self._list.place(left, drawn)
 
     def dense(self) -> Ints:
         """Return all records that the sampler draws from, in the places that they have."""
-        return self._dense.slots()
+        return self._list.slots()
 
-    def _more(self, slots: Ints) -> list[Store]:
-        return [*self._dense.append(slots), (self._cells, LEFT, len(self._dense) + len(slots))]
-
-    def _fewer(self, slots: Ints) -> list[Store]:
-        return [*self._dense.remove(slots), (self._cells, LEFT, len(self._dense) - len(slots))]
+    def drawn(self) -> Ints:
+        """Return all other records, in the places that they have."""
+        return self._list.drawn()
 
 
 class Replacement(RingOrder):
     """Every record at every draw, for `RandomSampler`."""
 
+    repeats = True
+
     def rows(self, k: int) -> int:
         return k
 
     def select(self, rows: int) -> Ints:
-        return self._dense.at(self._draws.independent(len(self._dense), rows))
+        return self._list.at(self._draws.independent(self._list.left, rows))
 
     def begins(self, k: int) -> bool:
         return False
@@ -117,7 +125,7 @@ class Replacement(RingOrder):
     def renew(self, slots: Ints) -> list[Store]:
         raise AssertionError("there are no epochs")
 
-    def draw(self, slots: Ints, spent: Flags) -> list[Store]:
+    def draw(self, slots: Ints, lasting: Flags | bool) -> list[Store]:
         return [self._draws.store()]
 
     def remembered(self, slots: Ints) -> Ints:
@@ -140,37 +148,37 @@ class Epochs(RingOrder):
         self._drop_last = drop_last
 
     def rows(self, k: int) -> int:
-        return batch_rows(k, self._cells[SAMPLEABLE] if self.begins(k) else len(self._dense))
+        return batch_rows(k, self._drawn_from(k))
 
     def select(self, rows: int) -> Ints:
-        n = self.rows(rows)
-        if self.begins(rows):
-            live = self._ages.live()
-            return live[self._draws.distinct(len(live), n)]
-        return self._dense.at(self._draws.distinct(len(self._dense), n))
+        there = self._drawn_from(rows)
+        return self._list.at(self._draws.distinct(there, batch_rows(rows, there)))
 
     def begins(self, k: int) -> bool:
-        return begins_epoch(k, len(self._dense), self._drop_last)
+        return begins_epoch(k, self._list.left, self._drop_last)
 
     def renew(self, slots: Ints) -> list[Store]:
         """See `RingOrder.renew`; the batch of this draw is the first that is of the epoch."""
-        live, cells = self._ages.live(), self._cells
-        left = live[~np.isin(live, slots)]
+        cells = self._cells
         return [
             self._draws.store(),
-            *self._dense.fill(left),
-            (cells, LEFT, len(left)),
+            *self._list.draw(slots, cells[SAMPLEABLE]),
             (cells, EPOCH, cells[NEXT_BATCH]),
         ]
 
-    def draw(self, slots: Ints, spent: Flags) -> list[Store]:
-        return [self._draws.store(), *self._fewer(slots[spent])]
+    def draw(self, slots: Ints, lasting: Flags | bool) -> list[Store]:
+        leaving = picked(slots, lasting ^ True)
+        return [self._draws.store(), *self._list.draw(leaving, self._list.left)]
 
     def remembered(self, slots: Ints) -> Ints:
         return self._stamp[slots]
 
     def put_back(self, slots: Ints, stamps: Ints, sampleable: Flags) -> list[Store]:
-        return self._more(slots[~sampleable])
+        return self._list.put_back(slots[~sampleable])
+
+    def _drawn_from(self, k: int) -> int:
+        """Return how many records a draw of k is made from: all, if it begins an epoch."""
+        return int(self._cells[SAMPLEABLE]) if self.begins(k) else self._list.left
 
 
 def make_order(layout: Layout, sampler: Sampler) -> RingOrder:

@@ -2,10 +2,12 @@
 
 `forebay_spec.kernel` decides for one slot, in plain integers, which is what its contracts are
 confirmed for. A batch of slots needs the same answers without a Python step a row; these twins
-give them, and a test compares them with the kernel on every small value.
+give them, and a test compares them with the kernel on every small value. What is the same for all
+slots of a batch may be given as one number (see `_stores.common`); if everything is, so is the
+answer.
 """
 
-from typing import Final
+from typing import Final, overload
 
 import numpy as np
 from forebay_spec.kernel import Phase
@@ -17,9 +19,17 @@ LIVE: Final = int(Phase.LIVE)
 DROPPED: Final = int(Phase.DROPPED)
 
 
-def are_sampleable(phase: Ints, uses: Ints, limit: int) -> Flags:
+@overload
+def are_sampleable(phase: Ints, uses: Ints | int, limit: int) -> Flags: ...
+
+
+@overload
+def are_sampleable(phase: Ints | int, uses: Ints | int, limit: int) -> Flags | bool: ...
+
+
+def are_sampleable(phase: Ints | int, uses: Ints | int, limit: int) -> Flags | bool:
     """Tell which slots `kernel.is_sampleable` holds for."""
-    flags: Flags = (phase == LIVE) & (uses < limit)
+    flags: Flags | bool = (phase == LIVE) & (uses < limit)
     return flags
 
 
@@ -29,13 +39,13 @@ def are_evictable(phase: Ints, pins: Ints, to_copy: Flags) -> Flags:
     return flags
 
 
-def become_free(phase: Ints, uses: Ints, limit: int, pins: Ints) -> Flags:
+def become_free(phase: Ints | int, uses: Ints | int, limit: int, pins: Ints | int) -> Flags | bool:
     """Tell which slots `kernel.becomes_free` holds for.
 
     A slot that is still to be copied counts as pinned once more.
     """
     done = (phase == DROPPED) | ((phase == LIVE) & (uses == limit))
-    flags: Flags = (pins == 0) & done
+    flags: Flags | bool = (pins == 0) & done
     return flags
 
 

@@ -209,6 +209,8 @@ class Rules:
 
     def _decide(self, call: Call, *, victim: bool, expired: bool) -> Verdict:
         ledger = self._ledger
+        cells = ledger.cells
+        held_off = cells[at.STAGE] != 0 and self.is_held_off(call)
         if call.kind is Kind.WRITE:
             return writer_verdict(
                 ledger.closing,
@@ -216,7 +218,7 @@ class Rules:
                 self.is_head(call),
                 call.n,
                 ledger.room,
-                self.is_held_off(call),
+                held_off,
                 victim,
                 expired,
             )
@@ -224,11 +226,11 @@ class Rules:
             self.closing_for_readers(),
             self.is_flagged(call),
             self.is_head(call),
-            self.is_queued(call),
+            call.queue != NO_QUEUE and self.is_queued(call),
             call.m,
-            ledger.sampleable,
-            ledger.filling,
-            self.is_held_off(call),
+            cells[at.SAMPLEABLE],
+            cells[at.FILLING],
+            held_off,
             victim,
             expired,
         )

@@ -19,6 +19,9 @@ PART_ROWS: Final = 1024
 PART_BYTES: Final = 2**20
 """How many records, and how many bytes of them, are copied at most before their slots are let go;
 one record at least."""
+STREAMED_PARTS: Final = 8
+"""How many such parts are written to a file before their slots are let go. Where they lie side by
+side they are written from where they are, so that nothing of this size is made."""
 
 
 class RowCopy(Protocol):
@@ -69,6 +72,9 @@ class Columns(Protocol):
 
     def copy_out(self, slots: Ints, columns: list[Array]) -> None:
         """Copy the records in slots into arrays, one for each leaf."""
+
+    def in_place(self, slots: Ints) -> list[Array] | None:
+        """Return the records in slots where they are, if the host finds them side by side."""
 
 
 class TensorCopy:
@@ -125,17 +131,29 @@ class PinnedRows:
         self._parts = parts
 
     def chunks(self) -> Iterator[list[Array]]:
-        """Yield the records in parts, each as one array for each leaf; once only."""
-        for slots in self._parts(rows_in_part(self.schema)):
-            columns = new_columns(self.schema, len(slots))
-            self._storage.copy_out(slots, columns)
-            yield columns
+        """Yield the records in parts, each as one array for each leaf; once only.
+
+        A part must be done with when the next one is asked for, which may take its memory.
+        """
+        rows = rows_in_part(self.schema)
+        room: list[Array] = []
+        for slots in self._parts(rows_in_part(self.schema, STREAMED_PARTS)):
+            columns = self._storage.in_place(slots)
+            if columns is not None:
+                yield columns
+                continue
+            room = room or new_columns(self.schema, min(rows, self.length))
+            for start in range(0, len(slots), rows):
+                copied = slots[start : start + rows]
+                columns = [column[: len(copied)] for column in room]
+                self._storage.copy_out(copied, columns)
+                yield columns
 
 
-def rows_in_part(schema: Schema) -> int:
-    """Return how many records are copied at a time."""
+def rows_in_part(schema: Schema, parts: int = 1) -> int:
+    """Return how many records are copied at a time, or in so many parts."""
     nbytes = sum(column.nbytes for column in new_columns(schema, 1))
-    return max(1, min(PART_ROWS, PART_BYTES // max(nbytes, 1)))
+    return max(1, min(parts * PART_ROWS, parts * PART_BYTES // max(nbytes, 1)))
 
 
 def new_columns(schema: Schema, length: int) -> list[Array]:

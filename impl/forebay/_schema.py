@@ -12,6 +12,7 @@ from typing import NamedTuple
 import torch
 from tensordict import TensorDict
 
+from forebay._arrays import stand_in
 from forebay._errors import RecordMismatch
 
 Path = tuple[str, ...]
@@ -44,18 +45,39 @@ class Schema:
 
     Attributes:
         leaves: all leaves.
+        dtypes: their dtypes.
+        borrowed: positions and dtypes of those leaves that travel through numpy as another dtype.
         outline: the tree.
         dims: batch dimensions that belong to the record itself, () as a rule.
     """
 
     def __init__(self, leaves: Iterable[Leaf], branches: Mapping[Path, Branch]) -> None:
         self.leaves = tuple(leaves)
+        self.dtypes = tuple(leaf.dtype for leaf in self.leaves)
+        self.borrowed = [
+            (position, dtype)
+            for position, dtype in enumerate(self.dtypes)
+            if stand_in(dtype) is not dtype
+        ]
+        self._sizes: tuple[int, tuple[tuple[int, ...], ...]] = 0, ()
         self.outline = _outline((), self.leaves, branches)
         self.dims = self.outline.branch.dims
+        self._keys = [leaf.path[0] for leaf in self.leaves if len(leaf.path) == 1]
+        self._is_flat = len(self._keys) == len(self.outline.entries)
+
+    def sizes(self, length: int) -> "tuple[tuple[int, ...], ...]":
+        """Return the shapes that the leaves of `length` records have."""
+        known, sizes = self._sizes
+        if known != length:
+            sizes = tuple((length, *leaf.shape) for leaf in self.leaves)
+            self._sizes = length, sizes
+        return sizes
 
     def assemble(self, tensors: list[torch.Tensor], length: int) -> object:
         """Return a batch of `length` records over tensors that come in the order of the leaves."""
-        return _assemble(self.outline, tensors, length)
+        if not self._is_flat:
+            return _assemble(self.outline, tensors, length)
+        return _made(self.outline.branch, dict(zip(self._keys, tensors, strict=True)), length)
 
 
 def _outline(path: Path, leaves: tuple[Leaf, ...], branches: Mapping[Path, Branch]) -> Outline:
@@ -72,18 +94,23 @@ def _outline(path: Path, leaves: tuple[Leaf, ...], branches: Mapping[Path, Branc
 
 
 def _assemble(outline: Outline, tensors: list[torch.Tensor], length: int) -> object:
-    (kind, dims), entries = outline
-    source: dict[str, object] = {
+    source = {
         key: _assemble(entry, tensors, length) if isinstance(entry, Outline) else tensors[entry]
-        for key, entry in entries
+        for key, entry in outline.entries
     }
+    return _made(outline.branch, source, length)
+
+
+def _made(branch: Branch, source: Mapping[str, object], length: int) -> object:
+    """Return a branch of `length` records that holds these entries."""
+    kind, dims = branch
     made = _tensordict(source, torch.Size((length, *dims)))
     if kind is TensorDict:
         return made
     return kind.from_tensordict(made)  # type: ignore[attr-defined]  # every tensorclass has it
 
 
-def _new_tensordict(source: dict[str, object], size: torch.Size) -> TensorDict:
+def _new_tensordict(source: Mapping[str, object], size: torch.Size) -> TensorDict:
     return TensorDict(source, batch_size=size)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from forebay._core import Core
 from forebay._failure import FAILURE_BYTES
-from forebay._journal import Journal
+from forebay._journal import COLUMNS, ENTRY, Journal
 from forebay._layout import BATCH_FIELDS, SCALARS, Layout, Limits, held_limit, sizes_of
 from forebay._ledgers import make_ledger
 from forebay._monitor import Monitor
@@ -47,6 +47,10 @@ class Plan(NamedTuple):
     def ledger_length(self) -> int:
         """Return how many integers the ledger takes."""
         return sum(self._sizes().values())
+
+    def journal_words(self) -> int:
+        """Return how long the journal is: two words for each cell, and the entries of columns."""
+        return 2 * self.journal_length() + ENTRY * COLUMNS
 
     def journal_length(self) -> int:
         """Return how many cells the largest action can change.
@@ -94,10 +98,7 @@ class SharedCore(Core):
         ledger_block = block.array(np.int64, (length,), _LEDGER)
         layout = plan.layout(ledger_block)
         journal_at = _LEDGER + _aligned(8 * length)
-        room = plan.journal_length()
-        cells = block.array(np.int64, (room,), journal_at)
-        values = block.array(np.int64, (room,), journal_at + _aligned(8 * room))
-        journal = Journal(layout, cells, values)
+        journal = Journal(layout, block.array(np.int64, (plan.journal_words(),), journal_at))
         layout.commit = journal.commit
         table = layout.cells[layout.participant_base :][: len(layout.participants)]
         ledger = make_ledger(
@@ -145,7 +146,7 @@ def make_core(plan: Plan, key: tuple[int, int], monitor: Monitor | None = None) 
         NotImplementedError: this system cannot share buffers between processes.
         MemoryError: so much memory is not free.
     """
-    journal = 2 * _aligned(8 * plan.journal_length())
+    journal = 8 * plan.journal_words()
     block = SharedBlock(_LEDGER + _aligned(8 * plan.ledger_length()) + journal)
     make_monitor(block, 0)
     core = SharedCore(block, plan, key, monitor)

@@ -14,7 +14,7 @@ import numpy as np
 from forebay import _layout as at
 from forebay._ledger import Ledger
 from forebay._rows import LIVE
-from forebay._stores import Ints
+from forebay._stores import Flags, Ints
 from forebay._tickets import Kind
 
 COUNTERS: Final = {
@@ -52,6 +52,7 @@ class Snapshot:
         fresh: how many at the end of these were never used.
         dense: the slots that random draws are made from, in their places: all sampleable ones, or
             what is left of the epoch; empty under fifo.
+        drawn: the other records of an overwriting buffer, in their places.
         queue: the prefetched batches in draw order, each its slots and the ages that it remembers.
         numbers: the numbers of these batches in the ledger that was captured.
         counters: what has happened so far, by name.
@@ -65,6 +66,7 @@ class Snapshot:
     free: Ints
     fresh: int
     dense: Ints
+    drawn: Ints
     queue: tuple[tuple[Ints, Ints], ...]
     numbers: tuple[int, ...]
     counters: dict[str, int]
@@ -93,6 +95,7 @@ def snapshot_of(image: Ledger, kept: Collection[int], slots: Ints) -> Snapshot:
         free=image.free.first(image.free.count()),
         fresh=image.fresh,
         dense=image.order.dense(),
+        drawn=image.order.drawn(),
         queue=tuple(queue),
         numbers=tuple(map(image.batches.number, rows)),
         counters={name: cells[scalar] for name, scalar in COUNTERS.items()},
@@ -101,10 +104,26 @@ def snapshot_of(image: Ledger, kept: Collection[int], slots: Ints) -> Snapshot:
     )
 
 
-def copying_order(ledger: Ledger) -> Ints:
-    """Return all live slots, oldest first or, where there are no ages, in slot order."""
-    live = np.flatnonzero(ledger.phase == LIVE)
-    return live[np.argsort(ledger.stamp[live], kind="stable")]
+def to_copy(ledger: Ledger) -> Flags:
+    """Tell of all slots that were ever used which of them a capture has to copy: the live ones."""
+    flags: Flags = ledger.phase[: ledger.capacity - ledger.fresh] == LIVE
+    return flags
+
+
+def marks_to_copy(ledger: Ledger) -> Ints:
+    """Return marks of slots that rise in copying order, 0 for those that are not to be copied.
+
+    Slots that were never used have none.
+    """
+    flags = to_copy(ledger)
+    marks: Ints = (ledger.stamp[: len(flags)] + 1) * flags
+    return marks
+
+
+def copying_order(image: Ledger) -> Ints:
+    """Return the slots to copy, oldest first or, where there are no ages, in slot order."""
+    slots = np.flatnonzero(to_copy(image))
+    return slots[np.argsort(image.stamp[slots], kind="stable")]
 
 
 def _drop(image: Ledger, kept: Collection[int]) -> None:
@@ -135,6 +154,11 @@ def _is_kept(image: Ledger, row: int, kept: Collection[int]) -> bool:
 
 def _ranked(stamps: Ints, queue: list[tuple[Ints, Ints]]) -> tuple[Ints, list[tuple[Ints, Ints]]]:
     """Return ages as ranks from 1; 0, which is no age, stays 0."""
-    every = np.unique(np.concatenate([[0], stamps, *(remembered for _, remembered in queue)]))
-    ranked = [(slots, np.searchsorted(every, remembered)) for slots, remembered in queue]
-    return np.searchsorted(every, stamps), ranked
+    ages = np.concatenate([[0], stamps, *(remembered for _, remembered in queue)])
+    # A stable sort, since what comes in copying order is sorted but for what was returned.
+    sorting = np.argsort(ages, kind="stable")
+    ranks = np.empty_like(ages)
+    ranks[sorting] = np.cumsum(np.diff(ages[sorting], prepend=0) > 0)
+    ends = np.cumsum([1, len(stamps), *(len(remembered) for _, remembered in queue)])
+    own, *others = np.split(ranks, ends[:-1])[1:]
+    return own, [(slots, known) for (slots, _), known in zip(queue, others, strict=True)]

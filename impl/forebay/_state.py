@@ -127,7 +127,10 @@ def state_of(
             "data": data,
         },
         "free": {"order": _tensor(snapshot.free), "fresh": snapshot.fresh},
-        "sampler": {} if settings.fifo else {"dense": _tensor(snapshot.dense)},
+        "sampler": {
+            **({} if settings.fifo else {"dense": _tensor(snapshot.dense)}),
+            **({"drawn": _tensor(snapshot.drawn)} if settings.order == "epochs" else {}),
+        },
         "prefetched": {
             "version": PREFETCHED_VERSION,
             "depth": settings.prefetch,

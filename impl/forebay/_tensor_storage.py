@@ -12,7 +12,7 @@ from functools import partial
 
 import torch
 
-from forebay._arrays import Array, empty_array, tensor_of
+from forebay._arrays import Array, empty_array
 from forebay._column_storage import ColumnStorage, NoRecords, side_by_side
 from forebay._errors import reserving
 from forebay._records import TensorRows
@@ -62,9 +62,9 @@ class TensorStorage(ColumnStorage[Array]):
         else:
             # "clip" skips a check of every number; the ledger's slots are in range.
             copies = [array.take(where, 0, None, "clip") for array in self._columns]
-        tensors = [
-            tensor_of(copy, leaf.dtype) for copy, leaf in zip(copies, schema.leaves, strict=True)
-        ]
+        tensors = list(map(torch.from_numpy, copies))
+        for position, dtype in schema.borrowed:
+            tensors[position] = tensors[position].view(dtype)
         return schema.assemble(tensors, len(slots))
 
     def copy_out(self, slots: Ints, columns: list[Array]) -> None:
@@ -75,6 +75,11 @@ class TensorStorage(ColumnStorage[Array]):
                 column[...] = array[where]
             else:
                 array.take(where, 0, column, "clip")
+
+    def in_place(self, slots: Ints) -> list[Array] | None:
+        """Return the records in slots where they are, if they lie side by side; else None."""
+        where = side_by_side(slots)
+        return [array[where] for array in self._columns] if isinstance(where, slice) else None
 
     def accept(self, data: object, slots: Ints) -> Arrival:
         """Check saved records and make them ready for these slots; see `Saving.accept`.

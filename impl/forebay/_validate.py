@@ -14,6 +14,8 @@ def timeout_seconds(value: object) -> float | None:
         TypeError: it is no real number.
         ValueError: it is negative or not a number.
     """
+    if value is None:
+        return None
     seconds = _seconds("timeout", value)
     if not seconds >= 0.0:
         raise ValueError(f"timeout must be None or at least 0 seconds, got {value!r}")

@@ -15,8 +15,9 @@ import torch
 from tensordict import TensorDictBase
 
 from benchmarks import device, device_peers, timing
-from benchmarks.checkpoints import RECORD, records
 from benchmarks.device_peers import PINNED, PLAIN, TORCHRL, Ours, Plain, full_sides
+from benchmarks.records import RECORD
+from benchmarks.records import tokens as records
 from benchmarks.timing import OURS
 
 

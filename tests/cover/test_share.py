@@ -116,9 +116,9 @@ def test_the_facts_of_a_graph_are_those_of_its_model() -> None:
 
 @pytest.mark.slow
 def test_every_manner_of_every_action_has_its_turn(hands: Hands) -> None:
-    met: set[tuple[str, str]] = set()
-    for name in ("writers", "readers", "restores"):
+    left = {(name, manner) for name, manners in MANNERS.items() for manner in manners}
+    for name in ("writers", "droplast", "restores"):  # none of them has Abandon, Fail and Reject
         graph, share = share_of(QUICK[name], hands)
         for number, path in enumerate(paths(graph)):
-            met |= {(move.label.name, move.manner) for move in share.moves(number, path)}
-    assert met >= {(name, manner) for name, manners in MANNERS.items() for manner in manners}
+            left -= {(move.label.name, move.manner) for move in share.moves(number, path)}
+    assert left == set()

@@ -46,6 +46,7 @@ def test_an_error_of_another_kind_is_no_refusal(monkeypatch: pytest.MonkeyPatch)
         damages(0).run()
 
 
+@pytest.mark.slow
 def test_the_command_finds_the_planted_fault(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--no-points", "--kills", "0", "--damages", "5", "--plant", "digest_unchecked"]
     assert main(["campaign", "faults", *arguments]) == 1

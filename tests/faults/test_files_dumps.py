@@ -118,6 +118,7 @@ def test_another_file_counts_as_left_behind(tmp_path: Path) -> None:
         nothing_left(tmp_path / "c")
 
 
+@pytest.mark.slow
 def test_the_command_tells_of_dumps_and_damages(capsys: pytest.CaptureFixture[str]) -> None:
     only_files = ["campaign", "faults", "--no-points", "--kills", "0", "--damages", "30"]
     assert main([*only_files, "--methods", "forkserver", "--json"]) == 0

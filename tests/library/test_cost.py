@@ -11,14 +11,19 @@ from collections.abc import Callable
 from types import FrameType
 
 import pytest
+import torch
 from forebay import (
     BlockingReplayBuffer,
     RandomSampler,
     ReplayBuffer,
     SamplerWithoutReplacement,
+    TensorStorage,
 )
 from forebay._ages import AgeOrder
+from forebay._boundary import Boundary
+from forebay._image import _parts
 from forebay._samplers import Sampler
+from tensordict import TensorDict, lazy_stack
 
 from tests.library.support import ListRows, Slots, make
 
@@ -131,17 +136,23 @@ def test_a_cycle_of_a_ring_takes_as_many_calls_at_any_capacity(sampler: Sampler)
     assert abs(calls(2**12) - calls(2**17)) <= 20
 
 
-def test_a_new_epoch_takes_no_more_calls_at_any_capacity() -> None:
-    """It looks at all records, though not in Python, and it does so once."""
-
+def test_a_new_epoch_costs_what_its_first_batch_costs() -> None:
     def calls(capacity: int) -> int:
         ring = full(capacity, SamplerWithoutReplacement())
         ring.sample(capacity)
-        begun = calls_of(lambda: ring.sample(BATCH))
-        assert peak_of(lambda: ring.sample(BATCH)) < 2**15, "only the first of them"
-        return begun
+        assert peak_of(lambda: ring.sample(BATCH)) < 2**15, "one flag a slot would be 2**17 bytes"
+        ring.sample(capacity)
+        return calls_of(lambda: ring.sample(BATCH))
 
     assert abs(calls(2**12) - calls(2**17)) <= 20
+
+
+@pytest.mark.parametrize("order", ["fifo", "random"])
+def test_a_capture_copies_what_there_is_and_not_what_there_could_be(order: str) -> None:
+    ledger = half_full(2**17, order, 1)._core.ledger
+    layout = ledger.layout
+    assert 0 < sum(len(source) for source, _ in _parts(layout, layout)) < 2**16
+    assert peak_of(Boundary(ledger).capture) < 2**18, "one number a slot would be 2**20 bytes"
 
 
 def test_larger_batches_take_no_more_calls() -> None:
@@ -158,6 +169,27 @@ def test_larger_batches_take_no_more_calls() -> None:
         return calls_of(work)
 
     assert abs(calls(1024) - calls(16)) <= 20
+
+
+@pytest.mark.parametrize("form", ["TensorDicts", "dicts", "lazy stack"])
+def test_records_that_come_singly_take_no_more_calls(form: str) -> None:
+    """Each leaf of all records is stacked at once, and nothing is asked of each record."""
+    batch = TensorDict(
+        {"obs": torch.zeros(256, 4), "next": {"done": torch.zeros(256, dtype=torch.bool)}}, [256]
+    )
+    storage = TensorStorage(256, example=batch[0])
+    rows: list[TensorDict] = list(batch.unbind(0))
+
+    def calls(count: int) -> int:
+        given: object = rows[:count]
+        if form == "dicts":
+            given = [row.to_dict() for row in rows[:count]]
+        elif form == "lazy stack":
+            given = lazy_stack(rows[:count])
+        storage.check(given)
+        return calls_of(lambda: storage.check(given))
+
+    assert abs(calls(256) - calls(2)) <= 20
 
 
 def test_a_look_at_the_state_costs_the_same_at_any_capacity() -> None:

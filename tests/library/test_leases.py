@@ -251,8 +251,9 @@ def restored(buffer: BlockingReplayBuffer) -> None:
     for hold in ledger.holds():
         row = next(row for row in range(8) if ledger.batches.number(row) == hold.number)
         places = [NONE, row, 0, hold.number]
-        n, slots = len(hold.slots), np.array(hold.slots)
-        ledger.give_back(Call(hold.kind, hold.owner, n, n, places=places, slots=slots))
+        call = Call(hold.kind, hold.owner, len(hold.slots), len(hold.slots), places=places)
+        call.slots = np.array(hold.slots)
+        ledger.give_back(call)
 
 
 def test_a_lease_that_a_restore_has_made_void_says_so_and_touches_nothing() -> None:

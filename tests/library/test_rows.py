@@ -10,7 +10,7 @@ from forebay._rows import (
     become_free,
     returned_stamps,
 )
-from forebay._stores import Ints
+from forebay._stores import Ints, common, picked, tally_of
 from forebay_spec import kernel
 from forebay_spec.kernel import Phase
 
@@ -28,9 +28,25 @@ def test_sampleable_and_freed_slots() -> None:
         assert are_sampleable(phase, uses, limit).tolist() == [
             kernel.is_sampleable(p, u, limit) for p, u, _ in cases
         ]
-        assert become_free(phase, uses, limit, pins).tolist() == [
-            kernel.becomes_free(p, u, limit, n) for p, u, n in cases
-        ]
+        freed = become_free(phase, uses, limit, pins)
+        assert isinstance(freed, np.ndarray)
+        assert freed.tolist() == [kernel.becomes_free(p, u, limit, n) for p, u, n in cases]
+        for p, u, n in cases:
+            assert are_sampleable(int(p), u, limit) is kernel.is_sampleable(p, u, limit)
+            assert become_free(int(p), u, limit, n) is kernel.becomes_free(p, u, limit, n)
+
+
+def test_what_a_batch_has_in_common() -> None:
+    assert np.array_equal(common(column([])), [])
+    assert common(column([7])) == 7
+    assert common(column([-1, -1, -1])) == -1
+    for values in ([1, 2], [1, 1, 2], [256, 1], [1, 257]):
+        assert np.array_equal(common(column(values)), values)
+    slots, flags = column([4, 2, 9]), np.array([True, False, True])
+    assert picked(slots, flags).tolist() == [4, 9]
+    assert picked(slots, True).tolist() == [4, 2, 9]
+    assert picked(slots, False).tolist() == []
+    assert (tally_of(3, flags), tally_of(3, True), tally_of(3, False)) == (2, 3, 0)
 
 
 def test_evictable_slots() -> None:

@@ -24,8 +24,10 @@ class Death(Exception):
 def elements(step: Iterable[Step]) -> Iterator[Step]:
     """Yield the elementary stores of a step."""
     for target, index, value in step:
-        if isinstance(index, np.ndarray):
-            yield from ((target, int(at), int(new)) for at, new in zip(index, value, strict=True))
+        if isinstance(target, np.ndarray):
+            places = np.arange(len(target))[index].tolist()
+            values = np.broadcast_to(value, len(places)).tolist()
+            yield from ((target, at, new) for at, new in zip(places, values, strict=True))
         else:
             yield target, index, value
 

@@ -27,7 +27,13 @@ from forebay._shared_block import SharedBlock
 P = ParamSpec("P")
 PATIENCE = 60.0
 """Seconds after which a test gives up; reaching them is a failure."""
-METHODS = ["fork", "spawn", "forkserver"]
+METHODS = ["fork", pytest.param("spawn", marks=pytest.mark.slow), "forkserver"]
+FORKS = ["fork", "forkserver"]
+"""The quick ways, inherited and pickled, where it only matters that the processes are others.
+
+How a handle comes to a spawned one is tested in `test_shared_block.py`, `test_shared_buffer.py`,
+`test_shared_corners.py` and `test_shared_handles.py`; each loads everything anew, for seconds.
+"""
 LIMIT = 16
 _TABLE = MONITOR_BYTES
 _CELLS = _TABLE + 8 * PARTICIPANT_FIELDS * LIMIT

@@ -10,7 +10,7 @@ from tests.processes.support import (
     BUSY,
     CHANGED,
     COUNTER,
-    METHODS,
+    FORKS,
     REPAIRS,
     Child,
     Family,
@@ -32,7 +32,7 @@ def kill_a_holder(shared: Shared, children: Family) -> None:
     holder.kill()
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", FORKS)
 def test_the_death_of_a_holder_is_repaired_once(method: str) -> None:
     shared = make()
     with family(method) as children:

@@ -9,7 +9,7 @@ from forebay._layout import PARTICIPANT_FIELDS
 from forebay._participants import Participants, identity_of
 from forebay._shared_block import SharedBlock
 
-from tests.processes.support import METHODS, Line, Shared, family, make, no_descriptors, until
+from tests.processes.support import FORKS, Line, Shared, family, make, no_descriptors, until
 from tests.processes.workers import register
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
@@ -20,7 +20,7 @@ def table(limit: int) -> Participants:
     return Participants(SharedBlock(nbytes).cells("q", PARTICIPANT_FIELDS * limit, 0))
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", FORKS)
 def test_a_participant_is_found_dead_when_it_was_killed(method: str) -> None:
     shared = make()
     mine = shared.participants.register()

@@ -1,22 +1,26 @@
 """The monitor of processes: one inside at a time, no lost wake-up, waits that cost nothing."""
 
+import errno
 import threading
 from collections.abc import Callable
 
 import pytest
-from forebay._process_monitor import ProcessMonitor
+from forebay import _native as native
+from forebay._process_monitor import TRIES, ProcessMonitor
 from forebay._shared_block import SharedBlock
 
 from tests.processes.support import (
     BUSY,
     CHANGED,
     COUNTER,
-    METHODS,
+    FORKS,
+    REPAIRS,
     TURN,
     Line,
     Shared,
     family,
     make,
+    until,
 )
 from tests.processes.workers import await_change, count, hold, sleep, take_turns
 
@@ -30,7 +34,7 @@ def in_a_thread(work: Callable[[], None]) -> None:
     assert not thread.is_alive()
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", FORKS)
 def test_processes_are_inside_one_at_a_time(method: str) -> None:
     shared = make()
     with family(method) as children:
@@ -246,6 +250,35 @@ def test_a_wait_for_the_section_lets_the_other_threads_run() -> None:
             thread.join(60.0)
         assert entered.is_set()
         assert holder.says() == "left"
+
+
+@pytest.mark.parametrize("dead", [False, True])
+def test_who_finds_the_section_taken_tries_again_before_sleeping(
+    dead: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last but one of the tries finds it free, or its holder dead."""
+    shared = make()
+    if dead:
+        in_a_thread(shared.monitor.enter)
+    taken, answers = [errno.EBUSY] * (TRIES - 1), list[int]()
+    try_lock = shared.monitor._try_lock
+
+    def busy() -> int:
+        if taken:
+            return taken.pop()
+        until(answered)  # the thread may still be ending, for the kernel
+        return answers[-1]
+
+    def answered() -> bool:
+        answers.append(try_lock())
+        return answers[-1] != errno.EBUSY
+
+    shared.monitor._try_lock, shared.monitor._first = busy, (busy,)
+    monkeypatch.setattr(native, "lock_within", lambda *_: pytest.fail("it sleeps"))
+    with shared.monitor.section():
+        assert not taken
+    _expect_not_inside(shared.monitor)
+    assert shared.cells[REPAIRS] == dead
 
 
 def test_a_monitor_that_was_not_made_is_refused() -> None:

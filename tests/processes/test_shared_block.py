@@ -13,7 +13,7 @@ from forebay._errors import PeerLost
 from forebay._memory import Free
 from forebay._shared_block import SharedBlock
 
-from tests.processes.support import METHODS, context, family
+from tests.processes.support import FORKS, METHODS, context, family
 from tests.processes.workers import (
     load,
     pickle_and_wait,
@@ -161,7 +161,7 @@ def test_a_block_is_an_argument_of_a_child_started_in_any_way(method: str) -> No
         assert cells[0] == child.pid
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", FORKS)
 def test_a_block_goes_through_a_queue_and_stays_one(method: str) -> None:
     block = SharedBlock(4096)
     cells = block.cells("q", 1, 0)

@@ -34,7 +34,7 @@ from tests.processes.remote import (
     stop_at,
     write_to,
 )
-from tests.processes.support import METHODS, until
+from tests.processes.support import FORKS, until
 
 pytestmark = pytest.mark.filterwarnings(FORK_WARNING)
 State = dict[str, Any]
@@ -60,7 +60,7 @@ def local_state(capacity: int, values: list[int], **options: Any) -> State:
     return buffer.state_dict()
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", FORKS)
 def test_any_process_saves_and_loads_the_buffer(method: str) -> None:
     buffer = shared_buffer(4)
     write_to(buffer, 1, 2, 3)

@@ -22,12 +22,12 @@ from tests.processes.remote import (
     write,
     write_to,
 )
-from tests.processes.support import METHODS, until
+from tests.processes.support import FORKS, until
 
 pytestmark = pytest.mark.filterwarnings(FORK_WARNING)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", FORKS)
 def test_a_writer_behind_one_that_was_killed_while_it_waited_is_admitted(method: str) -> None:
     """L01: the dead one is the head of the queue, and the wake-up does not block."""
     buffer = shared_buffer(2)

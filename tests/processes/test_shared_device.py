@@ -39,7 +39,10 @@ def storage_of(capacity: int = 4, seed: int = 0) -> ShareableStorage:
     return ShareableStorage(capacity, streams=device, example=EXAMPLE, shared=True)
 
 
-@pytest.mark.parametrize(("method", "readers"), [("spawn", 0), ("forkserver", 2)])
+@pytest.mark.parametrize(
+    ("method", "readers"),
+    [pytest.param("spawn", 0, marks=pytest.mark.slow), ("forkserver", 2)],
+)
 def test_all_that_several_processes_write_is_read_once_and_whole(method: str, readers: int) -> None:
     runs.all_is_read_once(Kind(simulated, method), readers)
 

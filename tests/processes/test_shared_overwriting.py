@@ -30,7 +30,7 @@ from tests.processes.remote import (
     write,
     write_to,
 )
-from tests.processes.support import METHODS, until
+from tests.processes.support import FORKS, until
 from tests.processes.test_journal import Walk, assert_room
 
 pytestmark = pytest.mark.filterwarnings(FORK_WARNING)
@@ -43,7 +43,7 @@ def save(hands: Hands) -> None:
     hands.buffer.state_dict()
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", FORKS)
 def test_processes_write_over_and_sample_the_same_records(method: str) -> None:
     ring = shared_ring(4, EPOCHS, seed=0)
     write_to(ring, 1, 2, 3)

@@ -26,7 +26,7 @@ from tests.processes.remote import (
     shared_buffer,
     write_to,
 )
-from tests.processes.support import METHODS, until
+from tests.processes.support import FORKS, until
 
 pytestmark = pytest.mark.filterwarnings(FORK_WARNING)
 
@@ -64,7 +64,7 @@ def sample_by_hand(hands: Hands) -> object:
         return "interrupted"
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", FORKS)
 def test_a_child_has_a_queue_and_a_pool_of_its_own(method: str) -> None:
     """L08, L10: what travels to it, or is forked into it, has neither batches nor threads."""
     buffer = shared_buffer(16, batch_size=2, prefetch=3)

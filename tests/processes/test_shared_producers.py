@@ -25,7 +25,7 @@ from tests.processes.remote import (
     write,
     write_to,
 )
-from tests.processes.support import METHODS
+from tests.processes.support import FORKS
 
 pytestmark = pytest.mark.filterwarnings(FORK_WARNING)
 
@@ -45,7 +45,7 @@ def iterate(hands: Hands) -> object:
     return [value for batch in hands.buffer for value in batch["x"].tolist()]
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", FORKS)
 def test_readers_drain_and_are_told_when_the_last_producer_was_killed(method: str) -> None:
     """L03."""
     buffer = shared_buffer(8, batch_size=2)

@@ -63,7 +63,7 @@ def start(setting: Setting) -> Adapter:
     "fault", ["barging_reader", "dropped_never_freed", "reopens", "deadline_overslept"]
 )
 def test_what_a_campaign_finds_fails_again_every_time(fault: str) -> None:
-    session = Session(start, seconds=None, examples=400, shrinking=2.0)
+    session = Session(start, seconds=None, examples=400, shrinking=0.5)
     with LOCAL_MUTANTS[fault].plant():
         run(session, seed_number=0, steps=STEPS)
     outcome = outcome_of(session, repeat="", steps=STEPS, fault=fault)

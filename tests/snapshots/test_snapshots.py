@@ -38,6 +38,7 @@ IN_A_SNAPSHOT = ("leases_consumed", "uses_lost", "left_lost", "overwritten_ahead
 """Faults of resuming that show in what is saved."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*SNAPSHOT_MUTANTS, *IN_A_SNAPSHOT])
 def test_a_planted_fault_is_found(name: str) -> None:
     outcome = run_rounds(Target.LOCAL, count=2000, seconds=None, seed=0, fault=name)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from forebay import BlockingReplayBuffer, ListStorage, SharedStorage, TensorStorage
-from forebay._saved_rows import PART_BYTES, PART_ROWS, rows_in_part
+from forebay._saved_rows import PART_BYTES, PART_ROWS, PinnedRows, rows_in_part
 from tensordict import TensorDict
 
 from tests.storage.support import Step, put, same, slots, step, steps, taken
@@ -166,6 +166,20 @@ def test_copying_out_is_what_reading_gives(where: tuple[int, ...]) -> None:
     assert same(data, taken(storage, *where))
     data["obs"].fill_(-1)
     assert same(taken(storage, 0), steps(1))
+
+
+def test_what_lies_side_by_side_is_written_from_where_it_is() -> None:
+    storage = TensorStorage(8)
+    put(storage, slots(*range(8)), steps(8))
+    assert storage.schema is not None
+    parts = [slots(2, 3, 4), slots(7, 0, 5)]
+    rows = PinnedRows(storage, storage.schema, 6, lambda most: iter(parts))
+    chunks = rows.chunks()
+    for part, there in zip(parts, (True, False), strict=True):
+        columns = next(chunks)
+        for column, kept in zip(columns, storage._columns, strict=True):
+            assert np.shares_memory(column, kept) is there
+            assert np.array_equal(column, kept[part])
 
 
 def test_parts_are_bounded_in_rows_and_in_bytes() -> None:

@@ -58,6 +58,15 @@ def test_every_witness_is_expected_by_a_quick_run() -> None:
     assert {name for run in runs for name in run.witnesses} == set(WITNESSES)
 
 
+def test_every_witness_is_looked_for_once_and_under_its_own_number() -> None:
+    """TLC would take two witnesses of one number for seen when the first of them is."""
+    looks = re.findall(r'Look\((\d+), "(\w+)", (\w+)\)', source("Witnesses"))
+    assert sorted(name for _, name, _ in looks) == sorted(WITNESSES)
+    assert [name for _, name, _ in looks] == [predicate for _, _, predicate in looks]
+    assert sorted(int(number) for number, *_ in looks) == list(range(1, len(WITNESSES) + 1))
+    assert f"1 .. {len(WITNESSES)} : TLCSet" in source("Witnesses")
+
+
 @pytest.mark.parametrize("module", OWN_WITNESSES)
 def test_every_witness_that_a_module_names_is_expected_by_a_quick_run(module: str) -> None:
     listed = re.search(r"WitnessNames == <<(.*?)>>", source(module), re.DOTALL)

@@ -1,14 +1,15 @@
 """TLC itself, on toys: each start of Java takes a second or two, so there are few of them."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
 from forebay_models.outcome import Verdict
 from forebay_models.tlc.java import find_tools
-from forebay_models.tlc.manifest import load_runs
+from forebay_models.tlc.manifest import find_models, load_runs, select
 from forebay_models.tlc.messages import Report
 from forebay_models.tlc.runner import Stopped, TlcRunner
-from forebay_models.tlc_check import check_tlc
+from forebay_models.tlc_check import MANY, check_tlc, example_of
 
 from tests.tlc.recorder import Recorder
 
@@ -54,6 +55,41 @@ def test_after_a_kill_no_run_starts() -> None:
     runner.kill()
     with pytest.raises(Stopped):
         runner.run(load_runs(DATA)[0])
+
+
+def test_runs_after_an_example_find_the_classes_loaded_and_end_as_before() -> None:
+    tools, (run, *_) = find_tools(), load_runs(DATA)
+    known = [str(tools.java), "-XX:AOTMode=off", "-version"]
+    can_keep = subprocess.run(known, capture_output=True, check=False).returncode == 0
+    with TlcRunner(tools, DATA, example=run) as runner:
+        before = runner.run(run)
+        assert not runner.prepared
+        runner.prepare()
+        assert runner.prepared == can_keep
+        after = runner.run(run)
+    assert (after.exit_code, after.printed) == (before.exit_code, before.printed)
+    assert after.report == before.report
+
+
+def test_without_an_example_nothing_is_prepared() -> None:
+    with TlcRunner(find_tools(), DATA) as runner:
+        runner.prepare()
+        assert not runner.prepared
+
+
+def test_after_a_kill_nothing_is_prepared() -> None:
+    with TlcRunner(find_tools(), DATA, example=load_runs(DATA)[0]) as runner:
+        runner.kill()
+        with pytest.raises(Stopped):
+            runner.prepare()
+
+
+def test_only_many_quick_runs_are_prepared_for_and_by_one_that_ends_early() -> None:
+    runs = select(load_runs(find_models()), tier="quick", names=())
+    example = example_of(runs)
+    assert example is not None
+    assert (example.tier, example.expect == "holds") == ("quick", False)
+    assert example_of(runs[: MANY - 1]) is None
 
 
 def test_unknown_names_and_missing_models_are_told(tmp_path: Path) -> None:

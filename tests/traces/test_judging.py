@@ -110,7 +110,7 @@ def small_run(path: Path) -> TraceFile:
     buffer = BlockingReplayBuffer(ListStorage(3), batch_size=1, trace=trace)
 
     def write() -> None:
-        for number in range(10):
+        for number in range(6):
             buffer.extend([0] * (1 + number % 2))
 
     def read() -> None:

@@ -81,8 +81,9 @@ class Watch:
     def image(self) -> Image:
         """Return a copy of the ledger in which every step is finished."""
         block: Ints = self._ledger.layout.block.copy()
-        count = int(block[at.JOURNALED])
-        block[self._journal._cells[:count]] = self._journal._values[:count]
+        unfinished = self._journal.unfinished()
+        for _, index, value in unfinished:
+            block[index] = value
         block[at.JOURNALED] = 0
         bounds = self._bounds
         layout = Layout(bounds.capacity, bounds.uses, LIMITS, LIMITS.participants, block)
@@ -94,7 +95,7 @@ class Watch:
             layout=layout,
             prepared=True,
         )
-        return Image(ledger, bool(count))
+        return Image(ledger, bool(unfinished))
 
     def state(self, image: Image) -> State:
         """Return a copy as a state of the specification."""

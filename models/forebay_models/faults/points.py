@@ -2,7 +2,7 @@
 
 Between two points nothing happens that others can see, or one thing. They are: around entering and
 leaving the critical section, around sleeping and waking, between the parts of every journalled
-step (written down, marked, half of the cells stored, all of them, the mark removed), the same in
+step (written down, marked, half of the list stored, all of it, the mark removed), the same in
 whoever finishes the step of a dead one, around the repair, in the table of participants, and the
 places that the library itself labels.
 
@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-import numpy as np
 from forebay._core import Core
 from forebay._layout import JOURNALED
 from forebay._process_monitor import ProcessMonitor
@@ -49,6 +48,10 @@ def point_of(text: str) -> Point:
     if not (label and mark and number.isdecimal() and int(number) > 0):
         raise ValueError(f"a point is written like half#2, got {text!r}")
     return Point(label, int(number))
+
+
+def _is_mark(target: object, index: object) -> bool:
+    return isinstance(target, memoryview) and index == JOURNALED
 
 
 class Stops:
@@ -114,17 +117,19 @@ class Stops:
         """Do a list of stores as the journal does, with points in between."""
         self.reach(f"{self._redoing}written")
         stores: list[tuple[Any, Any, Any]] = list(step)
+        changes = sum(not _is_mark(target, index) for target, index, _ in stores)
+        done = 0
         for target, index, value in stores:
-            if isinstance(index, np.ndarray):
-                half = len(index) // 2
-                target[index[:half]] = value[:half]
+            mark = _is_mark(target, index)
+            if done == changes // 2 and not mark:
                 self.reach(f"{self._redoing}half")
-                target[index] = value
-                self.reach(f"{self._redoing}stored")
-                continue
             operator.setitem(target, index, value)
-            if isinstance(target, memoryview) and index == JOURNALED:
+            if mark:
                 self.reach(self._redoing + ("marked" if value else "unmarked"))
+                continue
+            done += 1
+            if done == changes:
+                self.reach(f"{self._redoing}stored")
 
     def finishing(self, redo: Callable[[], None]) -> Callable[[], None]:
         """Return a redo of the journal whose points have names of their own."""

@@ -7,6 +7,7 @@ import forebay._boundary
 import forebay._capture
 import forebay._checked
 import forebay._rules
+import forebay._snapshot
 import numpy as np
 from forebay import _layout as at
 from forebay._actions import Actions
@@ -19,7 +20,7 @@ from forebay._ledger import Ledger
 from forebay._restore import Restore
 from forebay._snapshot import Snapshot, snapshot_of
 from forebay._stages import Stage, held_off
-from forebay._stores import Ints, Store
+from forebay._stores import Flags, Ints, Store
 from forebay_spec.kernel import Phase
 
 from forebay_models.mutants.planting import mutant
@@ -40,13 +41,14 @@ def _capture_at_once(self: Capture) -> bool:
 
 @mutant(
     "filling_captured_as_live",
-    forebay._boundary,
-    "copying_order",
+    forebay._snapshot,
+    "to_copy",
     "a capture copies what is still being written",
 )
-def _copy_the_filling_too(ledger: Ledger) -> Ints:
-    there = np.flatnonzero((ledger.phase == Phase.LIVE) | (ledger.phase == Phase.FILLING))
-    return there[np.argsort(ledger.stamp[there], kind="stable")]
+def _copy_the_filling_too(ledger: Ledger) -> Flags:
+    used = ledger.phase[: ledger.capacity - ledger.fresh]
+    flags: Flags = (used == Phase.LIVE) | (used == Phase.FILLING)
+    return flags
 
 
 @mutant(

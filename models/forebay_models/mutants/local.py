@@ -17,7 +17,6 @@ from typing import Final
 import forebay._ledger
 import forebay._rules
 import forebay._stats
-import numpy as np
 from forebay import BlockingReplayBuffer
 from forebay import _layout as at
 from forebay._actions import Actions
@@ -91,7 +90,7 @@ def _evict(self: Rules, call: Call) -> Verdict:
         if not ledger.pins[oldest].any():
             commit(
                 [
-                    *ledger.order.draw(oldest, np.ones(missing, dtype=np.bool_)),
+                    *ledger.order.draw(oldest, False),
                     (cells, at.SAMPLEABLE, cells[at.SAMPLEABLE] - missing),
                     *ledger.freeing(oldest),
                 ]

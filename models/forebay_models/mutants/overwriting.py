@@ -27,7 +27,7 @@ mutant = partial(planting.mutant, overwriting=True)
 _walk = EvictionRing._walk
 _room_for = OverwritingLedger._room_for
 _pinning = OverwritingLedger._pinning
-_restore = RingOrder.restore
+_place_drawn = RingOrder.place_drawn
 _clear = RingOrder.clear
 _renew = Epochs.renew
 _give_back = OverwritingLedger.give_back
@@ -194,12 +194,11 @@ def _renew_unnoticed(self: Epochs, slots: Ints) -> list[Store]:
 
 @mutant("epoch_forgets_oldest", Epochs, "renew", "a new epoch goes without the oldest record")
 def _renew_in_part(self: Epochs, slots: Ints) -> list[Store]:
-    live, cells = self._ages.live(), self._cells
-    left = live[1:][~np.isin(live[1:], slots)]
+    cells, oldest = self._cells, self._ages.live()[:1]
+    taken = np.concatenate((slots, oldest[~np.isin(oldest, slots)]))
     return [
         self._draws.store(),
-        *self._dense.fill(left),
-        (cells, at.LEFT, len(left)),
+        *self._list.draw(taken, cells[at.SAMPLEABLE]),
         (cells, at.EPOCH, cells[at.NEXT_BATCH]),
     ]
 
@@ -233,7 +232,9 @@ def _remember_any_record(self: OverwritingLedger, row: int) -> Ints:
 )
 def _whole_epoch(image: Ledger, kept: Collection[int], slots: Ints) -> Snapshot:
     snapshot = snapshot_of(image, kept, slots)
-    return replace(snapshot, dense=slots.copy()) if image.overwrites else snapshot
+    if not image.overwrites:
+        return snapshot
+    return replace(snapshot, dense=slots.copy(), drawn=slots[:0])
 
 
 @mutant(
@@ -247,11 +248,9 @@ def _of_one_epoch(image: Ledger, kept: Collection[int], slots: Ints) -> Snapshot
     return snapshot_of(image, kept, slots)
 
 
-@mutant("all_left_restored", RingOrder, "restore", "a restored buffer begins a new epoch")
-def _restore_whole(
-    self: RingOrder, sampleable: Ints, slots: Ints, stamps: Ints, youngest: int
-) -> list[Store]:
-    return _restore(self, slots, slots, stamps, youngest)
+@mutant("all_left_restored", RingOrder, "place_drawn", "a restored buffer begins a new epoch")
+def _leave_the_drawn(self: RingOrder, left: int, drawn: Ints) -> list[Store]:
+    return [*_place_drawn(self, left, drawn), (self._cells, at.LEFT, left + len(drawn))]
 
 
 @mutant(

@@ -61,6 +61,11 @@ def _without_overwritten(snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, queue=queue, numbers=tuple(snapshot.numbers[place] for place in kept))
 
 
+def _with_nothing_left(snapshot: Snapshot) -> Snapshot:
+    every = np.concatenate([snapshot.dense, snapshot.drawn])
+    return replace(snapshot, dense=every[:0], drawn=every)
+
+
 def _remembering_anew(
     self: Boundary, snapshot: Snapshot, owner: int, payloads: Sequence[Store] = ()
 ) -> None:
@@ -110,13 +115,17 @@ def _drop_and_forget(image: Ledger, kept: Collection[int]) -> None:
 RING_RESUME_MUTANTS: Final[dict[str, ResumeMutant]] = {
     "left_lost": ResumeMutant(
         "what is left of the epoch is not in a snapshot",
-        _taken(lambda snapshot: replace(snapshot, dense=snapshot.dense[:0]), Epochs),
+        _taken(_with_nothing_left, Epochs),
     ),
     "all_left_in_snapshot": _known("all_left_in_snapshot"),
     "all_left_restored": _known("all_left_restored"),
     "left_order_lost": ResumeMutant(
         "the records that a sampler draws from have other places after a restore",
         _taken(lambda snapshot: replace(snapshot, dense=np.sort(snapshot.dense))),
+    ),
+    "drawn_order_lost": ResumeMutant(
+        "the records that a sampler has drawn have other places after a restore",
+        _taken(lambda snapshot: replace(snapshot, drawn=np.sort(snapshot.drawn)), Epochs),
     ),
     "unreturned_not_left": ResumeMutant(
         "what somebody holds is not left of the epoch in a snapshot",

@@ -20,9 +20,11 @@ import forebay._payloads
 import forebay._snapshot
 import numpy as np
 import torch
+from forebay import _image
 from forebay._ages import AgeOrder
 from forebay._boundary import Boundary
 from forebay._capture import Capture
+from forebay._layout import Layout
 from forebay._ledger import Ledger
 from forebay._payloads import OfTensor
 from forebay._snapshot import Snapshot
@@ -164,14 +166,14 @@ def _parts_let_go_first(self: Capture, rows: int) -> Iterator[Ints]:
         yield part
 
 
-def _two_moments(self: Capture, block: Ints) -> Ints:
-    block[:] = self._ledger.layout.block
+def _two_moments(self: Capture, image: Layout) -> None:
+    _image.copy(self._ledger.layout, image)
     self._core.section.__exit__(None, None, None)
     try:
         time.sleep(0.0005)
     finally:
         self._core.section.__enter__()
-    return self._boundary.capture()
+    self._boundary.capture()
 
 
 SNAPSHOT_MUTANTS: Final[dict[str, ResumeMutant]] = {

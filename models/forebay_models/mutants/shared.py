@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Final, NamedTuple
 from unittest.mock import patch
 
+import numpy as np
 from forebay import _layout as at
 from forebay import _native as native
 from forebay._attendance import Attendance
@@ -56,8 +57,8 @@ def _mark_late(self: Journal, stores: list[Store]) -> None:
     carry_out = self.carry_out
 
     def reordered(step: list[Store]) -> None:
-        mark, changes, *rest = step
-        carry_out([changes, mark, *rest])
+        mark, *changes, no_mark = step
+        carry_out([*changes, mark, no_mark])
 
     self.carry_out = reordered
     try:
@@ -68,20 +69,17 @@ def _mark_late(self: Journal, stores: list[Store]) -> None:
 
 def _redo_slots_only(self: SharedPeers) -> None:
     journal, layout = self._journal, self._ledger.layout
-    count = self._ledger.cells[JOURNALED]
     start, end = (journal._place(view) for view in (layout.phase, layout.free))
-    cells, values = journal._cells[:count], journal._values[:count]
-    kept = (cells >= start) & (cells < end)
-    layout.block[cells[kept]] = values[kept]
+    places = np.arange(len(layout.block))
+    for _, index, value in journal.unfinished():
+        if start <= places[index].min(initial=end) < end:
+            layout.block[index] = value
     self._ledger.cells[JOURNALED] = 0
     _repair(self)
 
 
 def _unmark_first(self: Journal) -> None:
-    count = self._scalars[JOURNALED]
-    if count:
-        cells, values = self._cells[:count], self._values[:count]
-        self.carry_out([(self._scalars, JOURNALED, 0), (self._ledger, cells, values)])
+    self.carry_out([(self._scalars, JOURNALED, 0), *self.unfinished()])
 
 
 def _reclaim_with(action: str, instead: Callable[[Any, Call], None]) -> Callable[..., None]:

@@ -24,6 +24,9 @@ SOURCES: Final = (
 MOST_STATES: Final = 50_000
 """So many states are followed if there are actors who are not observed."""
 
+LONG: Final = 25_000
+"""Events, in all the traces of one run; with as many as that TLC starts to be worth optimising."""
+
 _AT = re.compile(r'<<"AT", (\d+), (\d+)>>')
 
 
@@ -79,8 +82,9 @@ def follow(
         for source in SOURCES:
             shutil.copy(models / source, directory)
         TraceModule(settings).write(directory, most)
-        # The full tier has the optimising compiler, which pays for itself in a long trace.
-        run = Run(name="trace", module=ROOT, cfg=f"{ROOT}.cfg", tier="full")
+        # The full tier has the optimising compiler, which pays for itself in a long trace alone.
+        long = sum(len(setting.trace.events) for setting in settings) > LONG
+        run = Run(name="trace", module=ROOT, cfg=f"{ROOT}.cfg", tier="full" if long else "quick")
         with TlcRunner(tools, directory) as runner:
             result = runner.run(run, take=take)
     report: Report = result.report
