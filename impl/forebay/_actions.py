@@ -309,7 +309,7 @@ class Actions:
         with self.section:
             call.verdict = verdict = self._decide(call)
             if verdict is Verdict.SERVE:
-                if call.oldest == NONE:
+                if call.oldest == NONE and self.ledger.calls_are_full():
                     self._check_calls()
                 self._serve(call)
                 return verdict
@@ -339,7 +339,8 @@ class Actions:
         if call.oldest != NONE:
             self.ledger.take(call)
             return
-        self._check_held(call)
+        if self.ledger.pool_is_full(call.n):
+            self._check_held(call)
         if call.kind is Kind.WRITE:
             self.ledger.admit(call)
         else:
@@ -380,9 +381,9 @@ class Actions:
 
     def _check_calls(self) -> None:
         """Make sure that there is a row for one call more, as a ticket now and as a batch later."""
-        ledger = self.ledger
-        if ledger.calls_are_full() and (not self.peers.recover() or ledger.calls_are_full()):
-            raise calls_limit(ledger)
+        while self.ledger.calls_are_full():
+            if not self.peers.recover():
+                raise calls_limit(self.ledger)
 
     def _is_full(self, call: Call) -> bool:
         """Tell whether the tables have no room for a batch that is drawn ahead."""

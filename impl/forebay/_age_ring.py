@@ -6,10 +6,8 @@ out by whoever comes across it, or when the array is full. Each stale cell is lo
 number of times, so every operation stays proportional to its batch, on average over a run.
 """
 
-import numpy as np
-
 from forebay._layout import AGE_HEAD, AGE_TAIL, NEXT_STAMP, Layout
-from forebay._stores import Flags, Ints, Store, ring_stores, ring_window
+from forebay._stores import Flags, Ints, Store, consecutive, ring_stores, ring_window
 
 
 class AgeRing:
@@ -36,7 +34,7 @@ class AgeRing:
         tail, stamp = cells[AGE_TAIL], cells[NEXT_STAMP]
         return [
             *self._placed(slots, tail),
-            (self._stamp, slots, np.arange(stamp, stamp + n)),
+            (self._stamp, slots, consecutive(stamp, stamp + n)),
             (cells, AGE_TAIL, tail + n),
             (cells, NEXT_STAMP, stamp + n),
         ]
@@ -70,13 +68,13 @@ class AgeRing:
         """Return the stores that put slots into the cells from a position on."""
         return [
             *ring_stores(self._order, start, slots),
-            (self._entry, slots, np.arange(start, start + len(slots))),
+            (self._entry, slots, consecutive(start, start + len(slots))),
         ]
 
     def _cells_from(self, start: int, width: int) -> tuple[Ints, Flags]:
         """Return the slots in so many cells, and which of the cells are valid."""
         slots = ring_window(self._order, start, width)
-        valid: Flags = self._entry[slots] == np.arange(start, start + width)
+        valid: Flags = self._entry[slots] == consecutive(start, start + width)
         return slots, valid
 
     def _squeeze(self, width: int) -> None:

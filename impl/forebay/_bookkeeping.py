@@ -98,6 +98,7 @@ class Bookkeeping:
         self.order = self._make_order(fifo)
         self.queue = Tickets(layout)
         self.batches = Batches(layout)
+        self._numbers = layout.batch_base  # where the numbers of all batches begin
         self.tokens = TokenRows(layout, trace)
         self.attendance = Attendance(layout)
         if not prepared:
@@ -180,14 +181,12 @@ class Bookkeeping:
 
     def pool_lacks_room(self, call: Call) -> bool:
         """Tell whether the batch that a call gets would be more than may be held."""
-        if not self.pool_is_full(call.n):  # it gets no more than that
-            return False
         return self.pool_is_full(call.n if call.kind is Kind.WRITE else self.rows_of_draw(call.n))
 
     def holds_batch(self, call: Call) -> bool:
         """Tell whether a call's batch is in the ledger still."""
         row = call.places[BATCH]
-        return row != NONE and self.batches.number(row) == call.places[NUMBER]
+        return bool(row != NONE and self.cells[self._numbers + row] == call.places[NUMBER])
 
     def blocked_by_leases(self, actor: int) -> tuple[Ints, Ints]:
         """Return the slots of an actor's leases and how many of these leases hold each."""

@@ -7,7 +7,6 @@ batch that differs is refused whole, never filled up with zeros and never conver
 import threading
 from typing import Generic, TypeVar
 
-import numpy as np
 from tensordict import TensorDict
 
 from forebay._arrays import Array
@@ -16,7 +15,7 @@ from forebay._forms import is_node, no_record, unfold
 from forebay._records import Holds, Rows, TensorRows, on_no_device, plain_rows, rows_of
 from forebay._saved_rows import RowCopy, TensorCopy
 from forebay._schema import Schema
-from forebay._stores import Ints
+from forebay._stores import Ints, consecutive
 from forebay._validate import whole_number
 
 C = TypeVar("C")
@@ -144,8 +143,7 @@ def side_by_side(slots: Ints) -> slice | Ints:
         first = slots.item(0)
         end = first + n
         if n == 1 or (
-            slots.item(-1) == end - 1
-            and slots.tobytes() == np.arange(first, end, dtype=slots.dtype).tobytes()
+            slots.item(-1) == end - 1 and slots.tobytes() == consecutive(first, end).tobytes()
         ):
             return slice(first, end)
     return slots

@@ -120,8 +120,10 @@ class Core(Actions):
         try:
             self._await(call, "asking")
             self.monitor.point("drawn")
-            own = partial(self._gather_own, call, gather)
-            batch = own() if ahead is None else ahead.obtain(call, own)
+            if ahead is None:
+                batch = self._gather_own(call, gather)
+            else:
+                batch = ahead.obtain(call, partial(self._gather_own, call, gather))
             self.monitor.point("gathered")
         except BaseException:
             self.settle(call)

@@ -12,7 +12,7 @@ but two integers has to be kept to continue.
 import numpy as np
 
 from forebay._layout import DRAWS, KEY_HIGH, KEY_LOW, Layout
-from forebay._stores import Flags, Ints, Store
+from forebay._stores import Flags, Ints, Store, consecutive
 
 
 class Dense:
@@ -53,7 +53,7 @@ class Dense:
         end = len(self) + len(slots)
         return [
             (self._slots, slice(len(self), end), slots),
-            (self._places, slots, np.arange(len(self), end)),
+            (self._places, slots, consecutive(len(self), end)),
         ]
 
     def remove(self, slots: Ints) -> list[Store]:

@@ -9,7 +9,7 @@ out of an epoch, all are left, and this is a dense list like any other.
 import numpy as np
 
 from forebay._layout import LEFT, SAMPLEABLE, Layout
-from forebay._stores import Ints, Store
+from forebay._stores import Ints, Store, consecutive
 
 
 class EpochList:
@@ -91,7 +91,7 @@ class EpochList:
         border = left - int(np.count_nonzero(of_left))
         stores = self._closed(places[of_left], border, left)
         if left < live:
-            gap = np.arange(border, min(left, end))
+            gap = consecutive(border, min(left, end))
             stores += self._closed(places[~of_left], max(left, end), live, gap)
         return [*stores, (self._cells, LEFT, border)]
 
@@ -121,6 +121,6 @@ class EpochList:
         if not len(slots):
             return []
         if isinstance(places, slice):
-            numbers = np.arange(places.start, places.stop)
+            numbers = consecutive(places.start, places.stop)
             return [(self._slots, places, slots), (self._places, slots, numbers)]
         return [(self._slots, places, slots), (self._places, slots, places)]

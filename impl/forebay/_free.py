@@ -8,7 +8,7 @@ array; the fresh ones are always the last `FRESH` slots of the buffer, so a coun
 import numpy as np
 
 from forebay._layout import CAPACITY, FREE_HEAD, FREE_USED, FRESH, Layout
-from forebay._stores import Ints, Store, ring_stores, ring_window
+from forebay._stores import Ints, Store, consecutive, ring_stores, ring_window
 
 
 class FreeOrder:
@@ -30,7 +30,7 @@ class FreeOrder:
         if used >= n:
             return ring_window(self._ring, cells[FREE_HEAD], n)
         start = cells[CAPACITY] - cells[FRESH]
-        fresh = np.arange(start, start + n - used)
+        fresh = consecutive(start, start + n - used)
         if not used:
             return fresh
         return np.concatenate((ring_window(self._ring, cells[FREE_HEAD], used), fresh))

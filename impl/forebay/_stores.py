@@ -11,7 +11,7 @@ so that the list is also a journal that may be replayed.
 import operator
 from collections import deque
 from itertools import starmap
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -55,13 +55,29 @@ def ring_window(ring: Ints, start: int, count: int) -> Ints:
     return np.concatenate((ring[start:], ring[: end - size]))
 
 
+_FIRST: Final = np.arange(4096)
+
+
+def consecutive(start: int, end: int) -> Ints:
+    """Return the numbers from `start` up to `end`, as `numpy.arange` does.
+
+    That lets go of the interpreter lock even for a few numbers, and then has to wait for it if
+    another thread wants it too.
+    """
+    count = end - start
+    return _FIRST[:count] + start if 0 <= count <= len(_FIRST) else np.arange(start, end)
+
+
 def common(values: Ints) -> Ints | int:
     """Return the values of a batch, as one number if they are all the same.
 
     They nearly always are, and numbers are worked with several times faster than small arrays.
     """
+    rows = len(values)
+    if rows == 1:
+        return values.item()
     raw = values.tobytes()
-    return values.item(0) if raw and raw == raw[:8] * len(values) else values
+    return values.item(0) if rows and raw == raw[:8] * rows else values
 
 
 def tally(flags: Flags) -> int:
