@@ -6,7 +6,7 @@ from itertools import permutations, product
 from unittest.mock import patch
 
 import pytest
-from forebay._overwriting import OverwritingLedger
+from forebay._epoch_list import EpochList
 from forebay_models.adapters.adapter import (
     BEFORE_COPY,
     IN_TRANSFORM,
@@ -199,10 +199,10 @@ def test_it_is_known_which_slots_a_draw_may_take() -> None:
 
 
 def test_a_sampler_that_contradicts_the_records_is_unreadable() -> None:
-    def nothing(self: OverwritingLedger, slots: object) -> list[object]:
+    def nothing(self: EpochList, slots: object) -> list[object]:
         return []
 
-    with patch("forebay._ring_order.RingOrder._more", nothing):
+    with patch.object(EpochList, "append", nothing):
         failure = walked(RING, moves(*FULL), "list")
     assert failure is not None
     assert "the sampler draws from [], but the records are in [0, 1, 2]" in failure.what[0]

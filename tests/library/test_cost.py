@@ -10,6 +10,7 @@ import tracemalloc
 from collections.abc import Callable
 from types import FrameType
 
+import numpy as np
 import pytest
 import torch
 from forebay import (
@@ -23,6 +24,7 @@ from forebay._ages import AgeOrder
 from forebay._boundary import Boundary
 from forebay._image import _parts
 from forebay._samplers import Sampler
+from forebay._stores import Ints
 from tensordict import TensorDict, lazy_stack
 
 from tests.library.support import ListRows, Slots, make
@@ -224,3 +226,48 @@ def test_squeezing_stale_places_costs_no_more_than_what_made_them(
             moved += 2
     assert 0 < squeezed <= 4 * moved
     assert moved > 2000
+
+
+def test_a_step_over_all_slots_would_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    select = AgeOrder.select
+
+    def look_at_all(self: AgeOrder, rows: int) -> Ints:
+        np.sort(self._stamp)
+        return select(self, rows)
+
+    buffer = half_full(2**17, "fifo", 1)
+    cycle(buffer)
+    monkeypatch.setattr(AgeOrder, "select", look_at_all)
+    assert peak_of(lambda: cycle(buffer)) > 2**15
+
+
+def test_a_step_in_python_for_every_row_would_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    select = AgeOrder.select
+
+    def one_by_one(self: AgeOrder, rows: int) -> Ints:
+        slots = select(self, rows)
+        return np.array([slot for slot in slots.tolist() if slot.bit_length() < 64])
+
+    monkeypatch.setattr(AgeOrder, "select", one_by_one)
+    buffer = half_full(2**13, "fifo", 1)
+
+    def calls(rows: int) -> int:
+        buffer.extend([0] * rows)
+        return calls_of(lambda: buffer.sample(rows))
+
+    assert calls(1024) - calls(16) > 1000
+
+
+@pytest.mark.parametrize("order", ["fifo", "random"])
+def test_no_call_counts_numbers_with_what_lets_go_of_the_interpreter_lock(
+    order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """See `consecutive`: two threads that hand batches over would wait for the lock each time."""
+    buffer = half_full(2**13, order, 2)
+    cycle(buffer)
+
+    def refuse(*numbers: int) -> None:
+        raise AssertionError(f"numpy.arange{numbers}")
+
+    monkeypatch.setattr(np, "arange", refuse)
+    cycle(buffer, 3)

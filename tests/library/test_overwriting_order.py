@@ -254,6 +254,9 @@ class Walk:
         left = ledger.left()
         assert len(set(left)) == len(left)
         assert set(left) == (model.left if model.epochs else set(model.age))
+        everywhere = left + ledger.ring.drawn().tolist()
+        assert sorted(everywhere) == sorted(model.age)
+        assert ledger.layout.places[everywhere].tolist() == list(range(len(everywhere)))
         pins = [model.pins(slot) for slot in range(model.capacity)]
         assert ledger.pins.tolist() == pins
         assert not ledger.uses.any()

@@ -1,8 +1,10 @@
 """KeyboardInterrupt at any place: the mutex is held within the block or not at all."""
 
+import errno
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 import forebay._native as native
 import pytest
@@ -85,7 +87,9 @@ def held_by_another(
 
 
 @pytest.mark.parametrize("second", [None, 0, 1, 2])
-@pytest.mark.parametrize("before", ["free", "dead holder", "held", "held until death"])
+@pytest.mark.parametrize(
+    "before", ["free", "freed at once", "dead holder", "dead at once", "held", "held until death"]
+)
 def test_an_interrupt_at_any_place_leaves_the_section_whole(
     before: str, second: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,10 +98,12 @@ def test_an_interrupt_at_any_place_leaves_the_section_whole(
     for place in range(PLACES):
         shared = make()
         end: Callable[[], None] | None = None
-        if before == "dead holder":
+        if before.startswith("dead"):
             die_inside(shared)
-        elif before != "free":
+        elif before.startswith("held"):
             end = held_by_another(shared, monkeypatch, dies=before == "held until death")
+        if before.endswith("at once"):  # taken at the first look, and not at the second
+            shared.monitor._first = (partial(int, errno.EBUSY),)
         interrupts = Interrupts([place, *rest])
         section = shared.monitor.section()
         entered = False

@@ -59,6 +59,7 @@ RING_PROGRAMS: dict[str, tuple[Recipe, Steps, Steps]] = {
     "all_left_in_snapshot": (EPOCHS, FULL, (sample(5),)),
     "all_left_restored": (EPOCHS, FULL, (sample(5),)),
     "left_order_lost": (EPOCHS, FULL, (sample(5),)),
+    "drawn_order_lost": (EPOCHS, (extend(5), sample(5)), (sample(5),)),
     "unreturned_not_left": (EPOCHS, (*FULL, lease(3)), (sample(5),)),
     "epoch_not_in_snapshot": (AHEAD, (*FULL, sample(5), sample(5)), (APPEND, sample(5))),
     "queue_remembers_anew": (AHEAD, (*FULL, sample(5), sample(5)), (APPEND, sample(5))),
