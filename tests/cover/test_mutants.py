@@ -127,6 +127,7 @@ def first_failure(name: str, scope: Scope | None = None) -> Divergence | None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of leases left
 @pytest.mark.parametrize("name", sorted(set(LOCAL_MUTANTS) - ONLY_BY_THE_SCHEDULER))
 def test_a_planted_fault_is_found_and_its_token_shows_it_each_time(name: str) -> None:
     with LOCAL_MUTANTS[name].plant():

@@ -1,6 +1,7 @@
 """Both judges accept what a real buffer does, and nothing else."""
 
 import json
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal
@@ -25,7 +26,7 @@ from forebay_spec.events import Event, Header
 from typer.testing import CliRunner
 
 from tests.traces.mutations import CHANGES, mutations
-from tests.traces.runs import busy_run, run_threads
+from tests.traces.runs import JOINING, busy_run, run_threads
 
 HEAD: Final = 400
 """So many events of a long trace are changed and judged again."""
@@ -113,8 +114,13 @@ def small_run(path: Path) -> TraceFile:
         for number in range(6):
             buffer.extend([0] * (1 + number % 2))
 
+    begun = threading.Barrier(2, timeout=JOINING)
+
     def read() -> None:
-        assert sum(len(batch) for batch in buffer) > 0
+        buffer.sample()
+        begun.wait()  # else one of them may get everything
+        for _ in buffer:
+            pass
 
     run_threads(
         {"writer 1": write, "writer 2": write},
