@@ -309,7 +309,7 @@ class Actions:
         with self.section:
             call.verdict = verdict = self._decide(call)
             if verdict is Verdict.SERVE:
-                if call.oldest == NONE and self.ledger.calls_are_full():
+                if call.oldest == NONE:
                     self._check_calls()
                 self._serve(call)
                 return verdict

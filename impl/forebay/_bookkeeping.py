@@ -98,7 +98,6 @@ class Bookkeeping:
         self.order = self._make_order(fifo)
         self.queue = Tickets(layout)
         self.batches = Batches(layout)
-        self._numbers = layout.batch_base  # where the numbers of all batches begin
         self.tokens = TokenRows(layout, trace)
         self.attendance = Attendance(layout)
         if not prepared:
@@ -186,7 +185,7 @@ class Bookkeeping:
     def holds_batch(self, call: Call) -> bool:
         """Tell whether a call's batch is in the ledger still."""
         row = call.places[BATCH]
-        return bool(row != NONE and self.cells[self._numbers + row] == call.places[NUMBER])
+        return row != NONE and self.batches.number(row) == call.places[NUMBER]
 
     def blocked_by_leases(self, actor: int) -> tuple[Ints, Ints]:
         """Return the slots of an actor's leases and how many of these leases hold each."""

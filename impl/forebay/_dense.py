@@ -12,7 +12,7 @@ but two integers has to be kept to continue.
 import numpy as np
 
 from forebay._layout import DRAWS, KEY_HIGH, KEY_LOW, Layout
-from forebay._stores import Flags, Ints, Store, consecutive
+from forebay._stores import Ints, Store, consecutive
 
 
 class Dense:
@@ -41,12 +41,6 @@ class Dense:
     def at(self, places: Ints) -> Ints:
         """Return the slots in these places."""
         return self._slots[places]
-
-    def has(self, slots: Ints) -> Flags:
-        """Tell which of these slots are in the list."""
-        places = self._places[slots]
-        flags: Flags = (places < len(self)) & (self._slots[places] == slots)
-        return flags
 
     def append(self, slots: Ints) -> list[Store]:
         """Return the stores that add slots."""

@@ -209,8 +209,7 @@ class Rules:
 
     def _decide(self, call: Call, *, victim: bool, expired: bool) -> Verdict:
         ledger = self._ledger
-        cells = ledger.cells
-        held_off = cells[at.STAGE] != 0 and self.is_held_off(call)
+        held_off = self.is_held_off(call)
         if call.kind is Kind.WRITE:
             return writer_verdict(
                 ledger.closing,
@@ -226,10 +225,10 @@ class Rules:
             self.closing_for_readers(),
             self.is_flagged(call),
             self.is_head(call),
-            call.queue != NO_QUEUE and self.is_queued(call),
+            self.is_queued(call),
             call.m,
-            cells[at.SAMPLEABLE],
-            cells[at.FILLING],
+            ledger.sampleable,
+            ledger.filling,
             held_off,
             victim,
             expired,
